@@ -1,0 +1,1 @@
+"""The executable book: run, tidy, gate, Colab copies, site check."""

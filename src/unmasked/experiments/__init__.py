@@ -1,0 +1,1 @@
+"""Experiments: one module a chapter, from a profile to result rows."""
