@@ -1,0 +1,41 @@
+"""Chapter 1, *Masked language modelling from the ground up*: its experiments and parameters."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from unmasked.experiments.pretraining import (
+    PretrainingConfig,
+    compute_book_model,
+    compute_pretraining,
+    data_checksum,
+)
+from unmasked.profiles import Name
+from unmasked.results import Experiment
+
+
+class Parameters(BaseModel):
+    """What a reader may turn. `mask_probability` replaces that of every experiment if given."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    profile: Name = "laptop"
+    seed: Annotated[int, Field(ge=0)] = 0
+    recompute: bool = False
+    mask_probability: Annotated[float, Field(gt=0, lt=1)] | None = None
+    sentence: Annotated[str, Field(min_length=1)] = "The story is simple but the acting is great."
+
+
+EXPERIMENTS = MappingProxyType(
+    {
+        "pretraining": Experiment(
+            "pretraining", PretrainingConfig, compute_pretraining, data_checksum
+        ),
+        "book_model": Experiment(
+            "book_model", PretrainingConfig, compute_book_model, data_checksum
+        ),
+    }
+)
