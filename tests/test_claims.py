@@ -38,7 +38,7 @@ def toy(tmp_path, monkeypatch):
 def publish_toy(profile="laptop") -> None:
     run = resolve("toy", {"profile": profile})
     run.rows("losses")
-    publish(run.experiment("losses"), run.configs["losses"], profile, run.seeds)
+    publish(run.experiment("losses"), run.configs["losses"], profile, run.seeds["losses"])
 
 
 def frame() -> pd.DataFrame:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 import toy_chapter
 from typer.testing import CliRunner
@@ -153,6 +154,16 @@ def test_verify_recomputes_and_agrees_and_finds_a_changed_digit(toy):
     assert "losses" in result.stdout
 
 
+def test_verify_says_when_the_data_differ(toy):
+    call("reproduce", "toy", "--experiment", "losses")
+    assert "other data" not in call("verify", "toy", "--experiment", "losses").stderr
+    path = toy / "results" / "runs.csv"
+    runs = pd.read_csv(path, dtype=str).assign(data_checksum="e" * 64)
+    runs.to_csv(path, index=False)
+    result = call("verify", "toy", "--experiment", "losses")
+    assert result.stderr == "losses was computed from other data than the committed rows.\n"
+
+
 def test_verify_compares_a_readers_rows_without_computing(toy, tmp_path):
     call("reproduce", "toy", "--experiment", "losses")
     given = tmp_path / "mine.csv"
@@ -212,9 +223,10 @@ def test_the_command_starts_without_torch_and_refuses_without_a_traceback():
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("module", ["results", "profiles", "claims", "tables", "project", "verify"])
-def test_the_light_modules_do_not_import_torch(module):
-    program = f"import sys, unmasked.{module}; print('torch' in sys.modules)"
+def test_the_light_modules_do_not_import_torch():
+    light = ("results", "profiles", "claims", "tables", "project", "verify", "cli")
+    imports = ", ".join(f"unmasked.{module}" for module in light)
+    program = f"import sys, {imports}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "False\n", done.stderr
 

@@ -50,7 +50,7 @@ def probe(tmp_path, monkeypatch):
     folder = tmp_path / "probe_package"
     folder.mkdir()
 
-    def measure(module: str = "", old: str = "", new: str = "") -> str:
+    def measure(module: str = "", old: str = "", new: str = "", without: tuple = ()) -> str:
         for name, text in MODULES.items():
             lines = [line[8:] for line in text.splitlines()]
             source = "\n".join(lines)
@@ -61,7 +61,8 @@ def probe(tmp_path, monkeypatch):
         for name in [name for name in sys.modules if name.startswith("probe_package")]:
             del sys.modules[name]
         importlib.invalidate_caches()
-        return fingerprint(importlib.import_module("probe_package.top").compute)
+        compute = importlib.import_module("probe_package.top").compute
+        return fingerprint(compute, without=without)
 
     yield measure
     for name in [name for name in sys.modules if name.startswith("probe_package")]:
@@ -109,6 +110,14 @@ def test_a_change_anywhere_in_reach_changes_it(probe, module, old, new):
 def test_remarks_layout_annotations_and_unreached_code_do_not_change_it(probe, module, old, new):
     before = probe()
     assert probe(module, old, new) == before
+
+
+def test_what_is_left_out_does_not_change_it_and_the_rest_does(probe):
+    without = ("probe_package._low",)
+    before = probe(without=without)
+    assert probe("_low", "0.15", "0.16", without) == before
+    assert probe("middle", "if seed", "if not seed", without) != before
+    assert probe(without=("probe_package._lo",)) == probe(), "a name is no prefix of another"
 
 
 def test_an_edit_during_a_run_does_not_change_the_fingerprint_of_the_running_code(probe, tmp_path):

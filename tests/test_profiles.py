@@ -42,7 +42,7 @@ def test_a_run_has_the_profiles_configurations_and_seeds():
     run = resolve("toy", {})
     assert run.profile.name == "laptop"
     assert run.profile.minutes == 12.5
-    assert run.seeds == (0, 1, 2)
+    assert run.seeds["losses"] == (0, 1, 2)
     assert run.configs["losses"].learning_rate == 0.001
     assert run.configs["losses"].widths == (8, 16)
     assert run.configs["extras"].steps == 5
@@ -52,7 +52,7 @@ def test_a_knob_replaces_the_field_in_every_experiment_and_seed_shifts():
     run = resolve("toy", {"steps": 7, "seed": 4, "learning_rate": 1})
     assert [config.steps for config in run.configs.values()] == [7, 7]
     assert [config.learning_rate for config in run.configs.values()] == [1.0, 1.0]
-    assert run.seeds == (4, 5, 6)
+    assert run.seeds["losses"] == (4, 5, 6)
 
 
 def test_a_profile_may_leave_an_experiment_out():
@@ -73,7 +73,7 @@ def test_rows_of_a_run_are_computed_once_and_again_when_asked():
 def test_stale_rows_name_the_command_that_renews_them(toy):
     run = resolve("toy", {})
     run.rows("losses")
-    publish(run.experiment("losses"), run.configs["losses"], "laptop", run.seeds)
+    publish(run.experiment("losses"), run.configs["losses"], "laptop", run.seeds["losses"])
     path = toy / "results" / "runs.csv"
     path.write_text(path.read_text().replace(run.experiment("losses").fingerprint, "0" * 12))
     shutil.rmtree(toy / "cache")
@@ -155,6 +155,8 @@ def test_a_chapter_that_lacks_a_dependency_says_which(monkeypatch, toy, tmp_path
         ("losses: {steps: 2}", "loss: {steps: 2}", "experiment 'loss'. Did you mean 'losses'?"),
         ("minutes: 1\n", "minutes: 1\n    minutes: 2\n", "line 6: not valid YAML: the key"),
         ("seeds: [0]", "seeds: [0", "not valid YAML"),
+        ("{steps: 2}", "{steps: 2, seeds: [7]}", "must list some of the profile's seeds [0]"),
+        ("{steps: 2}", "{steps: 2, seeds: 0}", "must list some of the profile's seeds [0]"),
         ("toy:\n", "toy: 3\nother:\n", "toy: a mapping (name: value) is needed, not 3"),
     ],
 )
@@ -217,3 +219,11 @@ def test_an_unknown_chapter_in_a_notebook_is_refused():
 
 def test_profile_names_are_the_four_of_the_book():
     assert profiles.NAMES == ("smoke", "laptop", "gpu", "paper")
+
+
+def test_an_experiment_may_run_on_some_of_the_seeds(toy):
+    path = toy / "book" / "profiles.yml"
+    path.write_text(path.read_text().replace("{steps: 5}", "{steps: 5, seeds: [1]}"))
+    run = resolve("toy", {"seed": 2})
+    assert run.seeds == {"losses": (2, 3, 4), "extras": (3,)}
+    assert set(run.rows("extras").frame["seed"]) == {3}

@@ -325,6 +325,17 @@ def test_fresh_cached_rows_are_better_than_stale_committed_ones(experiment, stor
     assert rows.frame["value"].tolist() == [0.5, 1.5, 2.5]
 
 
+def test_seeds_on_different_data_are_stale(store):
+    def with_data(letter):
+        return Experiment("toy", Config, compute, data_checksum=lambda config: letter * 64)
+
+    assert not run(with_data("d"), store, seeds=(0, 1)).stale
+    rows = run(with_data("e"), store, seeds=(0, 1, 2))
+    assert rows.stale
+    assert "rest on different data" in rows.message
+    assert not run(with_data("e"), store, seeds=(0, 1, 2), recompute=True).stale
+
+
 def test_rows_without_a_provenance_record_are_stale(experiment, store, tmp_path):
     run(experiment, store)
     publish(experiment, Config(), "laptop", (0, 1, 2), store)

@@ -242,7 +242,8 @@ def _run(claim: Claim) -> tuple[Any, Any, str, tuple[int, ...]]:
         )
     run = resolve(names[claim.experiment], {"profile": claim.profile})
     experiment = run.experiment(claim.experiment)
-    return experiment, run.configs[claim.experiment], run.profile.name, run.seeds
+    name = claim.experiment
+    return experiment, run.configs[name], run.profile.name, run.seeds[name]
 
 
 def _seed_means(

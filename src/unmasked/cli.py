@@ -111,7 +111,7 @@ def reproduce(
     for name in _experiments(chosen, experiment):
         rows = _computed(chosen, name, recompute)
         made, config = chosen.experiment(name), chosen.configs[name]
-        results.publish(made, config, profile, chosen.seeds)
+        results.publish(made, config, profile, chosen.seeds[name])
         typer.echo(f"{rows.message} Published as results/{name}.csv.")
 
 
@@ -142,12 +142,19 @@ def verify(
     tables = []
     for name in names:
         made, config = chosen.experiment(name), chosen.configs[name]
-        committed = committed_rows(made, config, profile, chosen.seeds)
+        committed = committed_rows(made, config, profile, chosen.seeds[name])
         if committed is None:
             raise UserError(f"There are no committed rows of {name} at profile {profile}.")
         if committed.stale:
             typer.echo(committed.message, err=True)
-        found = _computed(chosen, name, True).frame if given is None else given
+        found = given
+        if found is None:
+            computed = _computed(chosen, name, True)
+            found = computed.frame
+            if set(computed.runs["data_checksum"]) != set(committed.runs["data_checksum"]):
+                typer.echo(
+                    f"{name} was computed from other data than the committed rows.", err=True
+                )
         tables.append(compare(committed.frame, found[found["experiment"] == name]))
     if not tables:
         raise UserError(f"There are no rows of chapter {chapter} to compare.")
@@ -287,7 +294,7 @@ def _computed(chosen: Any, name: str, recompute: bool) -> Any:
         chosen.experiment(name),
         chosen.configs[name],
         profile=chosen.profile.name,
-        seeds=chosen.seeds,
+        seeds=chosen.seeds[name],
         recompute=recompute,
         committed=False,
         progress=functools.partial(tqdm, desc=name, unit="seed", disable=None),

@@ -17,7 +17,8 @@ import hashlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,16 +34,30 @@ SKIPPED_FIELDS = frozenset(
 LENGTH = 12
 
 
-def fingerprint(*functions: Callable[..., Any]) -> str:
+@dataclass(frozen=True)
+class _Scope:
+    """Which modules are followed."""
+
+    packages: frozenset[str]
+    without: tuple[str, ...]
+
+    def holds(self, module: str) -> bool:
+        below = any(f"{module}.".startswith(f"{name}.") for name in self.without)
+        return module.partition(".")[0] in self.packages and module not in EXCLUDED and not below
+
+
+def fingerprint(*functions: Callable[..., Any], without: Iterable[str] = ()) -> str:
     """12 hex digits for the code of `functions` and of all they refer to in the same package.
 
     Followed are functions, classes and module constants of package `unmasked` and of the top-level
-    package that the function itself comes from. A method or a local function counts as the whole
-    class or function that holds it. Raises ValueError for a lambda or a function without source.
+    package that the function itself comes from, but nothing of the modules in `without` and below
+    them. A method or a local function counts as the whole class or function that holds it. Raises
+    ValueError for a lambda or a function without source.
     """
     packages = {"unmasked", *(_origin(function)[0].partition(".")[0] for function in functions)}
+    scope = _Scope(frozenset(packages), tuple(without))
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in packages and name not in EXCLUDED:
+        if scope.holds(name):
             _bindings(name, module)
     waiting = [_origin(function) for function in functions]
     found: dict[tuple[str, str], str] = {}
@@ -59,7 +74,7 @@ def fingerprint(*functions: Callable[..., Any]) -> str:
         nodes = _load(module)[name]
         found[module, name] = " ".join(canonical(node) for node in nodes)
         for node in nodes:
-            waiting.extend(_references(module, node, packages))
+            waiting.extend(_references(module, node, scope))
     text = "\n".join(f"{module}:{name} {found[module, name]}" for module, name in sorted(found))
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
 
@@ -139,7 +154,7 @@ def _targets(statement: ast.stmt) -> Iterator[str]:
                 yield node.id
 
 
-def _references(module: str, node: ast.AST, packages: set[str]) -> Iterator[tuple[str, str]]:
+def _references(module: str, node: ast.AST, scope: _Scope) -> Iterator[tuple[str, str]]:
     """(module, name) of every definition of the packages that a definition refers to."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return
@@ -147,7 +162,7 @@ def _references(module: str, node: ast.AST, packages: set[str]) -> Iterator[tupl
     for path in _dotted_names(node):
         head, *rest = path
         start = local.get(head) or f"{module}.{head}"
-        if target := _resolve([*start.split("."), *rest], packages):
+        if target := _resolve([*start.split("."), *rest], scope):
             yield target
 
 
@@ -198,18 +213,18 @@ def _import_base(module: str, statement: ast.ImportFrom) -> str:
     return ".".join([*parts, *([statement.module] if statement.module else [])])
 
 
-def _resolve(path: list[str], packages: set[str], depth: int = 0) -> tuple[str, str] | None:
+def _resolve(path: list[str], scope: _Scope, depth: int = 0) -> tuple[str, str] | None:
     """Follow a dotted path through imports to (module, name) of a definition, or None."""
-    if path[0] not in packages or depth > 20:
+    if path[0] not in scope.packages or depth > 20:
         return None
     module, rest = _split(path)
-    if not rest or module in EXCLUDED:
+    if not rest or not scope.holds(module):
         return None
     nodes = _load(module).get(rest[0], [])
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             target = _import_target(module, node, rest[0]).split(".")
-            return _resolve([*target, *rest[1:]], packages, depth + 1)
+            return _resolve([*target, *rest[1:]], scope, depth + 1)
     return (module, rest[0]) if nodes else None
 
 

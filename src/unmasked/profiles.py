@@ -28,6 +28,7 @@ Name = Literal["smoke", "laptop", "gpu", "paper"]
 NAMES: tuple[str, ...] = get_args(Name)
 COMMON = ("profile", "seed", "recompute")
 SESSION_NAMES = frozenset({"In", "Out", "exit", "quit", "get_ipython", "open"})
+SEEDS = "seeds"
 OPENED = "_unmasked_opened"
 FILE = "book/profiles.yml"
 
@@ -36,7 +37,8 @@ class Profile(pydantic.BaseModel):
     """One profile of one chapter.
 
     `minutes` and `memory_gb` are for the whole chapter on `device`; `experiments` maps an
-    experiment to the fields of its configuration.
+    experiment to the fields of its configuration and, where it runs on fewer seeds than the
+    profile (a long run that carries no claim), `seeds`.
     """
 
     model_config = pydantic.ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -65,7 +67,7 @@ class Run:
     parameters: pydantic.BaseModel
     experiments: Mapping[str, Experiment]
     configs: Mapping[str, pydantic.BaseModel]
-    seeds: tuple[int, ...]
+    seeds: Mapping[str, tuple[int, ...]]
 
     def rows(self, name: str, store: Store | None = None) -> Rows:
         """Rows of one experiment, loaded or computed; a bar counts seeds where bars are shown.
@@ -76,7 +78,7 @@ class Run:
             self.experiment(name),
             self.configs[name],
             profile=self.profile.name,
-            seeds=self.seeds,
+            seeds=self.seeds[name],
             recompute=getattr(self.parameters, "recompute", False),
             store=store,
             progress=counted(name),
@@ -133,11 +135,6 @@ def resolve(chapter: str, given: Mapping[str, Any]) -> Run:
     if parameters.profile not in profiles:  # the default, where none was given
         raise UserError(unknown(f"profile of chapter {chapter}:", parameters.profile, profiles))
     profile = profiles[parameters.profile]
-    seeds = tuple(seed + parameters.seed for seed in profile.seeds)
-    if min(seeds) < 0:
-        raise UserError(
-            f"Chapter {chapter}: parameter 'seed' must be 0 or more, not {parameters.seed}."
-        )
     experiments = {
         name: replace(experiment, chapter=chapter)
         for name, experiment in module.EXPERIMENTS.items()
@@ -148,7 +145,7 @@ def resolve(chapter: str, given: Mapping[str, Any]) -> Run:
         parameters=parameters,
         experiments=MappingProxyType(experiments),
         configs=MappingProxyType(_configs(chapter, profile, parameters, experiments)),
-        seeds=seeds,
+        seeds=MappingProxyType(_seeds(chapter, profile, parameters.seed)),
     )
 
 
@@ -216,8 +213,25 @@ def _configs(
         if name not in experiments:
             raise UserError(f"{place}: {unknown('experiment', name, experiments)}")
         model = experiments[name].config_model
+        fields = {key: value for key, value in fields.items() if key != SEEDS}
         validated(model, fields, "key", f"{place}, {name}")
         turned = {knob: value for knob, value in knobs.items() if knob in model.model_fields}
         place = f"Chapter {chapter}, experiment {name}"
         configs[name] = validated(model, {**fields, **turned}, "parameter", place)
     return configs
+
+
+def _seeds(chapter: str, profile: Profile, shift: int) -> dict[str, tuple[int, ...]]:
+    """The seeds of each experiment: its own if it names some, else the profile's, shifted."""
+    seeds = {}
+    for name, fields in profile.experiments.items():
+        own = fields.get(SEEDS, list(profile.seeds))
+        if not isinstance(own, list) or not set(own) <= set(profile.seeds) or not own:
+            raise UserError(
+                f"{FILE}, {chapter}, {profile.name}, {name}: key {SEEDS!r} must list some of the "
+                f"profile's seeds {list(profile.seeds)}, not {own!r}."
+            )
+        seeds[name] = tuple(seed + shift for seed in own)
+        if min(seeds[name]) < 0:
+            raise UserError(f"Chapter {chapter}: parameter 'seed' must be 0 or more, not {shift}.")
+    return seeds

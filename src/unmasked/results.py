@@ -239,8 +239,15 @@ def _assemble(
     origin = origins[0] if len(origins) == 1 and not parts["stale"] else "mixed"
     if parts["stale"] and not origins:
         origin = "committed"
-    message = _message(experiment, profile, seeds, parts, broken)
-    return Rows(schema.typed(text), origin, bool(parts["stale"]), message, records)
+    mixed = records["data_checksum"].nunique() > 1
+    if mixed and not parts["stale"]:
+        message = (
+            f"Rows of {experiment.name} at profile {profile} are stale: their seeds rest on "
+            f"different data; `{experiment.command} --profile {profile} --recompute` renews them."
+        )
+    else:
+        message = _message(experiment, profile, seeds, parts, broken)
+    return Rows(schema.typed(text), origin, mixed or bool(parts["stale"]), message, records)
 
 
 def _message(

@@ -29,7 +29,8 @@ class Experiment:
     `config_model` is a strict, frozen pydantic model. `compute(config, seed, workdir)` yields
     dictionaries with metric, value, unit, n and any condition columns; `workdir` exists, belongs to
     this seed and outlives a killed run, so checkpoints may be kept in it. `data_checksum(config)`
-    names the data that the rows rest on. `chapter` is filled in by `profiles.resolve`.
+    names the data that the rows rest on; seeds on different data are stale together. `chapter` is
+    filled in by `profiles.resolve`.
     """
 
     name: str
@@ -40,8 +41,13 @@ class Experiment:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """The fingerprint of the code that makes the rows, the configuration's class included."""
-        return fingerprint(self.compute, self.config_model)
+        """The fingerprint of the code that makes the rows, the configuration's class included.
+
+        Where a checksum pins the data, the code that brings and reads them is left out: a new
+        source must not make the rows of others stale.
+        """
+        without = ("unmasked.data",) if self.data_checksum else ()
+        return fingerprint(self.compute, self.config_model, without=without)
 
     @property
     def command(self) -> str:

@@ -3,7 +3,6 @@
 import gzip
 import re
 from dataclasses import dataclass, field
-from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -186,7 +185,6 @@ def _check_loads(path: Path, page: _Page, root: Path) -> list[str]:
     return problems
 
 
-@cache
 def _foreign_in_css(path: Path) -> tuple[str, ...]:
     """Addresses on other hosts in a style sheet and in those that it imports."""
     found: list[str] = []
@@ -196,7 +194,6 @@ def _foreign_in_css(path: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-@cache
 def _with_imports(path: Path) -> tuple[Path, ...]:
     """A style sheet and those that it imports, each once."""
     found = [path]
@@ -235,7 +232,6 @@ def _check_weight(path: Path, page: _Page) -> list[str]:
     return [f"loads {total / 1e6:.2f} MB; at most {MAX_BYTES / 1e6:.1f} MB are allowed"]
 
 
-@cache
 def _bytes_sent(path: Path) -> int:
     """Size in bytes as a web server sends it: compressed, unless it is an image."""
     content = path.read_bytes()

@@ -17,7 +17,7 @@ from sphinx.config import Config
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-from unmasked import claims, profiles
+from unmasked import claims, profiles, tables
 from unmasked.book import mathjax
 from unmasked.book.colab import site
 from unmasked.project import UserError, repository
@@ -73,10 +73,7 @@ def effect(verdict: claims.Verdict) -> str:
     """The effect with its interval and unit; a dash if nothing was measured."""
     if verdict.effect is None:
         return "–"
-    text = f"{verdict.effect:.3g}"
-    if verdict.low is not None and verdict.high is not None:
-        text += f" [{verdict.low:.3g}, {verdict.high:.3g}]"
-    return f"{text} {verdict.unit}".rstrip()
+    return f"{tables.formatted(verdict.effect, verdict.low, verdict.high)} {verdict.unit}".rstrip()
 
 
 def tested_with(verdict: claims.Verdict) -> str:

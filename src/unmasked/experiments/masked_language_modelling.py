@@ -7,12 +7,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from unmasked.experiments.bugs import compute_bug_gallery
 from unmasked.experiments.pretraining import (
     PretrainingConfig,
     compute_book_model,
     compute_pretraining,
     data_checksum,
 )
+from unmasked.experiments.walks import WalkConfig, compute_random_walk
 from unmasked.profiles import Name
 from unmasked.results import Experiment
 
@@ -31,6 +33,8 @@ class Parameters(BaseModel):
 
 EXPERIMENTS = MappingProxyType(
     {
+        "random_walk": Experiment("random_walk", WalkConfig, compute_random_walk),
+        "bug_gallery": Experiment("bug_gallery", WalkConfig, compute_bug_gallery),
         "pretraining": Experiment(
             "pretraining", PretrainingConfig, compute_pretraining, data_checksum
         ),

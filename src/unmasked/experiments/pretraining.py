@@ -18,6 +18,7 @@ from unmasked.batches import Batch, Masking, masked_evaluation_set
 from unmasked.checkpoints import Evaluation, discard_checkpoint
 from unmasked.evaluation import evaluate_masked
 from unmasked.experiments import corpora
+from unmasked.experiments.ngrams import baseline_losses
 from unmasked.masking import MaskingVocabulary
 from unmasked.tokens import Sequences
 from unmasked.training import Execution, Recipe, pretrain
@@ -49,9 +50,14 @@ class PretrainingConfig(BaseModel):
 
 
 def compute_pretraining(config: PretrainingConfig, seed: int, workdir: Path) -> Iterator[Row]:
-    """Loss and accuracy along training, for each learning rate."""
+    """Loss and accuracy of the n-gram baselines, and along training for each learning rate."""
     corpus = corpus_of(config)
     validation = evaluation_sets(corpus, config)
+    for name, loss, accuracy, n in baseline_losses(
+        corpus.tokenizer, corpus.train, validation["all"]
+    ):
+        yield _row("loss", loss, NATS, n, model=name)
+        yield _row("accuracy", accuracy, "share", n, model=name)
     for rate in config.learning_rates:
         folder = workdir / f"rate-{rate:g}"
         _, evaluations = _train(config, rate, seed, corpus, validation["all"], folder)
