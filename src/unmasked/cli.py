@@ -105,6 +105,7 @@ def reproduce(
     stopped and started again.
     """
     from unmasked import results
+    from unmasked.saved_models import publish_model
 
     _need_checkout("publish rows")
     chosen = _resolved(chapter, profile)
@@ -112,6 +113,8 @@ def reproduce(
         rows = _computed(chosen, name, recompute)
         made, config = chosen.experiment(name), chosen.configs[name]
         results.publish(made, config, profile, chosen.seeds[name])
+        if profile == PUBLISHED:
+            publish_model(made, config, chosen.seeds[name][0])
         typer.echo(f"{rows.message} Published as results/{name}.csv.")
 
 

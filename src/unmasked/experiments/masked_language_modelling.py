@@ -6,6 +6,8 @@ from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
+from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedModel
+from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from unmasked.experiments.bugs import compute_bug_gallery
 from unmasked.experiments.pretraining import (
@@ -15,8 +17,9 @@ from unmasked.experiments.pretraining import (
     data_checksum,
 )
 from unmasked.experiments.walks import WalkConfig, compute_random_walk
-from unmasked.profiles import Name
+from unmasked.profiles import Name, Run
 from unmasked.results import Experiment
+from unmasked.saved_models import saved_model
 
 
 class Parameters(BaseModel):
@@ -43,3 +46,13 @@ EXPERIMENTS = MappingProxyType(
         ),
     }
 )
+
+
+def book_model(run: Run) -> tuple[PreTrainedModel, Tokenizer]:
+    """The book model of a run and its tokenizer; trains it first if this profile never has."""
+    run.rows("book_model")
+    folder = saved_model(
+        run.experiment("book_model"), run.configs["book_model"], run.seeds["book_model"][0]
+    )
+    model = AutoModelForMaskedLM.from_pretrained(folder)
+    return model.eval(), AutoTokenizer.from_pretrained(folder)
