@@ -82,6 +82,15 @@ def test_tuning_finds_the_best_pair_of_weights():
     assert (tuned.left_weight, tuned.right_weight) == min(losses, key=losses.get)
 
 
+def test_special_tokens_inside_a_held_out_row_do_not_decide_the_weights():
+    baseline = NeighbourBigramBaseline.fit(CORPUS, 6, SPECIAL, unknown_ids=(0,))
+    tuned = baseline.tuned(CORPUS)
+    noisy = baseline.tuned([*CORPUS, np.array([1, 0, 2]), np.array([2, 1, 2])])
+    assert (noisy.left_weight, noisy.right_weight) == (tuned.left_weight, tuned.right_weight)
+    with pytest.raises(ValueError, match="no held-out token"):
+        baseline.tuned([np.array([3, 0, 4])])
+
+
 def test_context_helps_where_there_is_context():
     cycle = [(np.arange(start, start + 20) % 10) + 1 for start in range(10)]
     unigram = UnigramBaseline.fit(cycle, 11, (0,))
@@ -100,5 +109,5 @@ def test_ids_outside_the_vocabulary_are_refused(bad):
 def test_nothing_to_count_and_nothing_to_tune_on_are_refused():
     with pytest.raises(ValueError, match="no token to count"):
         UnigramBaseline.fit([], 6)
-    with pytest.raises(ValueError, match="no held-out sequence"):
+    with pytest.raises(ValueError, match="no held-out token"):
         NeighbourBigramBaseline.fit(CORPUS, 6).tuned([np.array([1, 2])])

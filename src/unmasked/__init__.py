@@ -1,6 +1,10 @@
 """Why masked language modelling works: three papers reproduced as an executable book."""
 
+import warnings
 from importlib.metadata import PackageNotFoundError, version
+
+# Without ipywidgets, which a static page cannot show, progress bars are text; tqdm warns of that.
+warnings.filterwarnings("ignore", message="IProgress not found")
 
 try:
     __version__ = version("unmasked")

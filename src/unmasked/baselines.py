@@ -89,16 +89,22 @@ class NeighbourBigramBaseline:
         unigram = UnigramBaseline.fit(rows, vocabulary_size, special_ids)
         return cls(pairs, frequencies, unigram, tuple(unknown_ids))
 
-    def tuned(self, sequences: Iterable[NDArray], limit: int = 2000) -> NeighbourBigramBaseline:
+    def tuned(self, sequences: Iterable[NDArray], limit: int = 500) -> NeighbourBigramBaseline:
         """The same counts with the pair of weights that predicts held-out `sequences` best.
 
-        Every inner token of the first sequences is predicted from its neighbours, up to `limit`.
+        Inner tokens that are not special are predicted from their neighbours; of more than `limit`
+        of them, evenly spaced ones. Raises ValueError if there is none.
         """
         rows = [np.asarray(row, dtype=np.int64) for row in sequences if len(row) > 2]
-        if not rows:
-            raise ValueError("no held-out sequence of three tokens or more to tune the weights on")
-        triples = np.concatenate([np.stack([r[:-2], r[1:-1], r[2:]]) for r in rows], axis=1)
-        left, token, right = triples[:, :limit]
+        triples = np.concatenate(
+            [np.zeros((3, 0), np.int64), *(np.stack([r[:-2], r[1:-1], r[2:]]) for r in rows)],
+            axis=1,
+        )
+        triples = triples[:, self.unigram.probabilities[triples[1]] > 0]
+        if not triples.shape[1]:
+            raise ValueError("no held-out token between two others to tune the weights on")
+        even = np.linspace(0, triples.shape[1] - 1, min(limit, triples.shape[1])).astype(int)
+        left, token, right = triples[:, even]
         candidates = [
             replace(self, left_weight=a, right_weight=b) for a in WEIGHTS for b in WEIGHTS
         ]

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import matplotlib
+import matplotlib.axes
+import matplotlib.axis
+import matplotlib.ticker
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure as MatplotlibFigure
@@ -76,6 +78,7 @@ def excess_loss_figure(rows: pd.DataFrame) -> Figure:
     figure, axes = _axes()
     _curves(axes, data, "corpus", {"walk": "walks in order", "shuffled": "shuffled (control)"})
     axes.set(yscale="log", xlabel="training tokens", ylabel="loss above the floor (nats)")
+    _plain_ticks(axes.yaxis)
     axes.legend(frameon=False)
     first, last = _ends(data, "walk")
     control = _ends(data, "shuffled")[1]
@@ -83,11 +86,10 @@ def excess_loss_figure(rows: pd.DataFrame) -> Figure:
         "excess-loss",
         figure,
         f"Loss above the Bayes floor of {floor:.3f} nats against training tokens, on a log scale. "
-        f"On walks it falls from {first.mean:.2f} to {last.mean:.2f} nats; on shuffled walks it "
+        f"On walks it goes from {first.mean:.2f} to {last.mean:.2f} nats; on shuffled walks it "
         f"ends at {control.mean:.2f} nats.",
-        f"Training closes the distance to the exact floor, from {first.mean:.2f} to "
-        f"{_shown(last)} nats; without order there is nothing to learn it from "
-        f"({_shown(control)} nats).",
+        f"The loss above the floor goes from {first.mean:.2f} nats to {_shown(last)}; on shuffled "
+        f"walks it ends at {_shown(control)}.",
         data,
     )
 
@@ -113,7 +115,7 @@ def learning_curve_figure(book: pd.DataFrame, short: pd.DataFrame, rate: float) 
     return Figure(
         "learning-curve",
         figure,
-        f"Validation loss against training tokens. The book model falls from "
+        f"Validation loss against training tokens. The book model goes from "
         f"{loss['value'].iloc[0]:.2f} to {last['value']:.2f} nats after "
         f"{last['tokens'] / 1e6:.1f} million tokens. Horizontal lines: {said} nats.",
         f"The book model ends at {last['value']:.2f} nats and predicts {accuracy:.1%} of the "
@@ -189,23 +191,45 @@ def bug_figure(rows: pd.DataFrame) -> Figure:
     )
 
 
-def ratio_figure(ratios: pd.DataFrame, name: str, caption: str) -> Figure:
-    """Measured speed ratios as points with their spread; columns label, median, low, high."""
-    figure, axes = _axes(height=0.6 + 0.42 * len(ratios))
+def ratio_figure(rows: pd.DataFrame) -> Figure:
+    """Measured speed ratios as points with the range of their repeats, and the goals."""
+    ratios = rows[rows["unit"] == "s/s"].pivot(
+        index=["benchmark", "label", "goal"], columns="metric", values="value"
+    )
+    ratios = ratios.reset_index().sort_values("median", ascending=False, ignore_index=True)
+    figure, axes = _axes(height=0.8 + 0.36 * len(ratios))
     places = range(len(ratios))
     errors = [ratios["median"] - ratios["low"], ratios["high"] - ratios["median"]]
-    axes.errorbar(ratios["median"], places, xerr=errors, fmt="o", capsize=3, color=PALETTE[0])
+    axes.errorbar(ratios["median"], places, xerr=errors, fmt="o", capsize=3, color=PALETTE[0],
+                  label="measured")  # fmt: skip
+    goal = ratios["goal"].notna()
+    axes.plot(ratios["goal"][goal], ratios.index[goal], "|", color="0.2", markersize=14,
+              label="goal")  # fmt: skip
     axes.axvline(1.0, color="0.3", linewidth=1.0, linestyle=":")
     axes.set_yticks(places, ratios["label"])
     axes.invert_yaxis()
-    axes.set(xlabel="times faster (1: no difference)", xscale="log")
-    axes.xaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
-    axes.xaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+    axes.set(xlabel="ratio of times (1: no difference)", xscale="log")
+    _plain_ticks(axes.xaxis)
+    axes.legend(frameon=False, fontsize=9)
     said = "; ".join(
         f"{row.label}: {row.median:.2f} ({row.low:.2f} to {row.high:.2f})"
         for row in ratios.itertuples()
     )
-    return Figure(name, figure, f"Measured speed ratios. {said}.", caption, ratios)
+    met = int((ratios["median"][goal] >= ratios["goal"][goal]).sum())
+    return Figure(
+        "cost",
+        figure,
+        f"Measured ratios of times. {said}.",
+        f"{met} of {int(goal.sum())} goals are met; bars show the range of the repeats.",
+        ratios,
+    )
+
+
+def _plain_ticks(axis: matplotlib.axis.Axis) -> None:
+    """Numbers as they are read, few of them, on a logarithmic axis."""
+    axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+    axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
 
 def _axes(height: float = 3.5) -> tuple[MatplotlibFigure, matplotlib.axes.Axes]:

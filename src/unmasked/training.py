@@ -21,7 +21,7 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 from torch.nn import functional as F
-from tqdm.auto import tqdm
+from tqdm import tqdm
 from transformers import get_linear_schedule_with_warmup
 
 from unmasked.batches import Batch, Masking, batch_indices, masked_batches, step_seed

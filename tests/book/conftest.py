@@ -46,7 +46,7 @@ MINI = r"""# %% [markdown]
 # ```
 #
 # ```{prf:proof}
-# By symmetry.
+# By symmetry; {prf:ref}`lem-small` is not needed.
 #
 # Second paragraph.
 # ```

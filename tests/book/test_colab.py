@@ -64,6 +64,10 @@ def convert(*cells: str) -> str:
             "<details>\n<summary>Answer</summary>\n\nYes.\n\n</details>",
         ),
         ("```{prf:theorem} Named\n:label: t\nText.\n```", "**Theorem 1 (Named).** Text."),
+        (
+            "See {prf:ref}`t`.\n\n```{prf:lemma}\n:label: t\nText.\n```",
+            "See Lemma 1.\n\n**Lemma 1.** Text.",
+        ),
         ("```{prf:proof}\nText.\n```", "**Proof.** Text."),
         (
             "```{glossary}\ntoken\n  A piece.\nmask\n  A cover.\n```",
@@ -96,6 +100,7 @@ def test_the_bibliography_lists_what_is_cited_on_the_page():
     [
         ("```{tip}\nText\n```", "mini: Unknown directive 'tip'"),
         ("```{prf:teorem}\nText\n```", "Did you mean 'prf:theorem'"),
+        ("{prf:ref}`thm-flor`", "theorem or lemma 'thm-flor'"),
         ("{numref}`fig-a`", "Unknown role 'numref'"),
         ("> {cite}`a2019`", "Unknown role 'cite'"),
         ("{cite:p}`a2018`", "Unknown citation 'a2018'. Did you mean 'a2019'"),

@@ -64,7 +64,9 @@ def to_markdown(cells: Iterable[str], page: str, book: Book) -> list[str]:
         first = _Page(page, book)
         for cell in cells:
             first.blocks(cell)
-        second = _Page(page, book, equations=first.equations, cited=first.cited, final=True)
+        second = _Page(
+            page, book, first.equations, first.cited, final=True, proof_names=first.proof_names
+        )
         return [second.blocks(cell).strip("\n") for cell in cells]
     except UserError as error:
         raise UserError(f"{page}: {error}") from error
@@ -80,6 +82,7 @@ class _Page:
     cited: list[str] = field(default_factory=list)
     final: bool = False
     proofs: dict[str, int] = field(default_factory=dict)
+    proof_names: dict[str, str] = field(default_factory=dict)
 
     def blocks(self, text: str) -> str:
         """Convert a piece of text that consists of whole blocks."""
@@ -157,6 +160,7 @@ class _Page:
         if kind != "Proof":
             self.proofs[kind] = self.proofs.get(kind, 0) + 1
             heading += f" {self.proofs[kind]}"
+            self.proof_names.setdefault(options.get("label", ""), heading)
         if title:
             heading += f" ({self.inline(title)})"
         return f"**{heading}.** {self.blocks(body).strip()}"
@@ -225,6 +229,7 @@ class _Page:
             "cite:t": lambda text, keys: self._cite(keys, in_text=True),
             "doc": self._doc,
             "eq": self._eq,
+            "prf:ref": self._prf_ref,
             "ref": self._ref,
             "term": lambda text, term: text or term,
         }
@@ -256,6 +261,11 @@ class _Page:
         if label not in self.equations and self.final:
             raise UserError(unknown("equation", label, self.equations))
         return f"({self.equations.get(label, 0)})"
+
+    def _prf_ref(self, text: str, label: str) -> str:
+        if label not in self.proof_names and self.final:
+            raise UserError(unknown("theorem or lemma", label, self.proof_names))
+        return text or self.proof_names.get(label, "")
 
     def _ref(self, text: str, label: str) -> str:
         figure = label.startswith("fig-")  # made when a chapter runs, so no source holds them

@@ -10,6 +10,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedModel
 from transformers import PreTrainedTokenizerBase as Tokenizer
 
 from unmasked.experiments.bugs import compute_bug_gallery
+from unmasked.experiments.cost import CostConfig, compute_cost
 from unmasked.experiments.pretraining import (
     PretrainingConfig,
     compute_book_model,
@@ -44,6 +45,7 @@ EXPERIMENTS = MappingProxyType(
         "book_model": Experiment(
             "book_model", PretrainingConfig, compute_book_model, data_checksum
         ),
+        "cost": Experiment("cost", CostConfig, compute_cost),
     }
 )
 

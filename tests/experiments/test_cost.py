@@ -1,0 +1,101 @@
+"""The two sides of each comparison must do the same work; how long they take is not tested."""
+
+import importlib.util
+import json
+import sys
+
+import pytest
+import torch
+
+from unmasked import project
+from unmasked.experiments import cost
+from unmasked.experiments.cost import BENCHMARKS, CostConfig
+from unmasked.masking import IGNORE_INDEX
+from unmasked.project import UserError
+from unmasked.timing import Ratio
+
+CONFIG = CostConfig(
+    size="tiny", vocabulary_size=120, batch_size=4, length=16, masking_rows=200, repeats=1
+)
+
+
+@pytest.fixture(scope="module")
+def bench():
+    path = project.root() / "benchmarks" / "run.py"
+    spec = importlib.util.spec_from_file_location("benchmark_run", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_both_maskings_see_the_same_rows_and_select_the_same_share():
+    reference, ours = BENCHMARKS["masking_fixed_count"].pair(CONFIG)
+    theirs, mine = reference(), ours()
+    truth = torch.where(mine.labels == IGNORE_INDEX, mine.input_ids, mine.labels)
+    other = torch.where(theirs["labels"] == IGNORE_INDEX, theirs["input_ids"], theirs["labels"])
+    assert torch.equal(truth, other)
+    share = 200 * 14 * 0.15
+    assert int((mine.labels != IGNORE_INDEX).sum()) == 200 * round(14 * 0.15)
+    # five standard deviations of a binomial count
+    assert abs(int((theirs["labels"] != IGNORE_INDEX).sum()) - share) < 5 * (share * 0.85) ** 0.5
+
+
+def test_a_helped_collator_masks_no_special_token_either():
+    reference, _ = BENCHMARKS["masking_helped_collator"].pair(CONFIG)
+    batch = reference()
+    assert torch.all(batch["labels"][:, [0, -1]] == IGNORE_INDEX)
+    assert (batch["labels"] != IGNORE_INDEX).any()
+
+
+def test_the_steps_train_the_same_model_on_the_same_objective(monkeypatch):
+    seen = []
+
+    def record(model, optimizer, ids, labels):
+        seen.append((model, optimizer, ids, labels))
+        return 0.0
+
+    monkeypatch.setattr(cost, "_update", record)
+    for step in BENCHMARKS["step_same_recipe"].pair(CONFIG):
+        step()
+    (reference, r_opt, *_), (ours, o_opt, ids, labels) = seen
+    ours.load_state_dict(reference.state_dict())
+    losses = [m.eval()(input_ids=ids, labels=labels).loss.item() for m in (reference, ours)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    assert r_opt.defaults == o_opt.defaults
+    assert reference.config.hidden_dropout_prob == ours.config.hidden_dropout_prob == 0.1
+
+
+@pytest.mark.parametrize("name", list(BENCHMARKS))
+def test_every_benchmark_runs_on_both_sides(name):
+    for side in BENCHMARKS[name].pair(CONFIG):
+        result = side()
+        assert not isinstance(result, float) or result > 0
+
+
+def test_a_step_lowers_the_loss_on_a_batch_it_repeats():
+    step = cost.our_step(CONFIG.model_copy(update={"mask_probability": 0.5}))
+    losses = [step() for _ in range(60)]
+    assert sum(losses[-10:]) < sum(losses[:10])
+
+
+def test_rows_of_a_benchmark_carry_its_ratio():
+    rows = list(cost.ratio_rows("step_same_recipe", Ratio(2.0, 1.5, 2.5, 4.0, 2.0, 3)))
+    assert {row["metric"]: row["value"] for row in rows} == {"median": 2.0, "low": 1.5, "high": 2.5}
+    assert {(row["goal"], row["unit"], row["n"]) for row in rows} == {(1.5, "s/s", 3)}
+
+
+def test_json_has_the_keys_that_machines_read(bench, capsys, monkeypatch):
+    monkeypatch.setattr(bench, "measured", lambda name, config: Ratio(2.0, 1.0, 3.0, 2.0, 1.0, 5))
+    bench.main(["step_same_recipe", "head_at_masks"], json=True)
+    assert json.loads(capsys.readouterr().out) == [
+        {"name": "step_same_recipe", "median": 2.0, "low": 1.0, "high": 3.0, "goal": 1.5},
+        {"name": "head_at_masks", "median": 2.0, "low": 1.0, "high": 3.0, "goal": None},
+    ]
+    bench.main(["step_same_recipe"])
+    assert "1.5 (met)" in capsys.readouterr().out
+
+
+def test_an_unknown_benchmark_is_refused_with_the_nearest_name(bench):
+    with pytest.raises(UserError, match=r"'step_same_recip'\. Did you mean 'step_same_recipe'\?"):
+        bench.main(["step_same_recip"])
