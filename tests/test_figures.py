@@ -101,7 +101,7 @@ def test_captions_follow_the_numbers():
     assert "it happens with static." in bugs.caption
     honest = bug_rows()
     honest.loc[honest["value"] < 0, "value"] = 0.5
-    assert "it happens with no bug." in figures.bug_figure(honest).caption
+    assert "here none does so." in figures.bug_figure(honest).caption
     assert "25.0% of the" in MADE["learning-curve"][0]().caption
 
 

@@ -61,7 +61,7 @@ def test_fill_masks_gives_the_models_own_top_tokens(model, tokenizer):
     ids = tokenizer("the [MASK] sat on the mat", return_tensors="pt")["input_ids"]
     with torch.no_grad():
         p = model(input_ids=ids).logits[0, 2].double().softmax(-1)
-    names = [part.split()[0] for part in table["predictions"][0].split(", ")]
+    names = [part.split()[0] for part in table["predictions"][0].split(" · ")]
     assert names == tokenizer.convert_ids_to_tokens(p.topk(3).indices.tolist())
     assert table["entropy"][0] == pytest.approx(float(-(p * p.log()).sum()))
 

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure as MatplotlibFigure
 from unmasked.intervals import Interval
 from unmasked.tables import formatted, with_intervals
 
-WIDTH = 7.0
+WIDTH = 5.6  # inches; wider, and the text would be too small on a phone
 PALETTE = sns.color_palette("colorblind")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("-", "--", "-.", ":")
@@ -38,7 +38,7 @@ class Figure:
 
 def mask_lens_figure(lens: pd.DataFrame, sentence: str) -> Figure:
     """The table of `unmasked.lens.mask_lens` as a strip of boxes: token, what is seen, loss."""
-    figure, axes = _axes(height=2.3)
+    figure, axes = _axes(height=2.4)
     colours = {"masked": PALETTE[0], "random": PALETTE[1], "kept": PALETTE[2], "": (0.93,) * 3}
     hatches = {"masked": "//", "random": "..", "kept": "\\\\", "": ""}
     for row in lens.itertuples():
@@ -78,6 +78,7 @@ def excess_loss_figure(rows: pd.DataFrame) -> Figure:
     figure, axes = _axes()
     _curves(axes, data, "corpus", {"walk": "walks in order", "shuffled": "shuffled (control)"})
     axes.set(yscale="log", xlabel="training tokens", ylabel="loss above the floor (nats)")
+    axes.xaxis.set_major_formatter(matplotlib.ticker.EngFormatter(sep=""))
     _plain_ticks(axes.yaxis)
     axes.legend(frameon=False)
     first, last = _ends(data, "walk")
@@ -101,13 +102,14 @@ def learning_curve_figure(book: pd.DataFrame, short: pd.DataFrame, rate: float) 
     runs = short[(short["metric"] == "loss") & (short["learning_rate"] == rate)]
     several = with_intervals(runs, ["model", "step"])
     several["tokens"] = runs.groupby("step")["tokens"].mean().loc[several["step"]].to_numpy()
-    axes.plot(loss["tokens"], loss["value"], "-", color=PALETTE[0], label="book model, one seed")
+    axes.plot(loss["tokens"], loss["value"], "-", color=PALETTE[0], label="book model (1 seed)")
     axes.errorbar(
         several["tokens"], several["mean"], _errors(several), fmt="s--", color=PALETTE[1],
-        capsize=3, markersize=4, label=f"short runs, {several['seeds'].max()} seeds",
+        capsize=3, markersize=4, label=f"short runs ({several['seeds'].max()} seeds)",
     )  # fmt: skip
     baselines = _baselines(axes, short)
     axes.set(xlabel="training tokens", ylabel="validation loss (nats)")
+    axes.xaxis.set_major_formatter(matplotlib.ticker.EngFormatter(sep=""))
     axes.legend(frameon=False, fontsize=9)
     last, accuracy = loss.iloc[-1], _last(book, "accuracy")
     said = ", ".join(f"{name} {value:.2f}" for name, value in baselines.items())
@@ -135,6 +137,7 @@ def plateau_figure(short: pd.DataFrame) -> Figure:
     _curves(axes, data[data["step"] > 0], "learning_rate", names)
     unigram = _baselines(axes, short, only=("unigram",))["unigram"]
     axes.set(xlabel="training tokens", ylabel="validation loss (nats)")
+    axes.xaxis.set_major_formatter(matplotlib.ticker.EngFormatter(sep=""))
     axes.legend(frameon=False, fontsize=9)
     ends = {name: _ends(data, rate, "learning_rate")[1] for rate, name in names.items()}
     said = "; ".join(f"{name} ends at {end.mean:.2f}" for name, end in ends.items())
@@ -172,7 +175,7 @@ def bug_figure(rows: pd.DataFrame) -> Figure:
     axes.set_yticks(range(len(bugs)), ["no bug" if bug == "none" else bug for bug in bugs])
     axes.invert_yaxis()
     axes.set(xlabel="loss above the Bayes floor (nats); left of the line is impossible")
-    axes.legend(frameon=False, fontsize=9)
+    axes.legend(frameon=False, fontsize=9, ncols=2, loc="lower center", bbox_to_anchor=(0.4, 1.0))
     table = data.set_index(["bug", "metric"])["mean"]
     said = "; ".join(
         f"{'no bug' if bug == 'none' else bug}: reports {table[bug, 'reported_excess']:.2f}, "
@@ -180,13 +183,13 @@ def bug_figure(rows: pd.DataFrame) -> Figure:
         for bug in bugs
     )
     impossible = [bug for bug in bugs if table[bug, "reported_excess"] < 0]
-    named = ", ".join(impossible) if impossible else "no bug"
+    named = f"it happens with {', '.join(impossible)}" if impossible else "here none does so"
     return Figure(
         "bug-gallery",
         figure,
         f"Reported and true loss above the Bayes floor in nats for each bug. {said}.",
-        f"A reported loss below the floor cannot be right: it happens with {named}. The true loss "
-        f"is worst with {table.xs('excess_loss', level='metric').idxmax()}.",
+        f"A reported loss below the floor cannot be right: {named}. The true loss is worst with "
+        f"{table.xs('excess_loss', level='metric').idxmax()}.",
         data,
     )
 

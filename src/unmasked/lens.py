@@ -12,6 +12,8 @@ from transformers import PreTrainedTokenizerBase
 from unmasked.batches import Masking
 from unmasked.masking import IGNORE_INDEX, MaskingVocabulary, mask_tokens
 
+SEPARATOR = " · "  # no token of a BERT vocabulary holds spaces
+
 
 @torch.no_grad()
 def mask_lens(
@@ -111,4 +113,4 @@ def _fate(true: int, seen: int, mask_token_id: int) -> str:
 
 
 def _listed(names: Sequence[str], probabilities: Sequence[float]) -> str:
-    return ", ".join(f"{name} {p:.2f}" for name, p in zip(names, probabilities, strict=True))
+    return SEPARATOR.join(f"{name} {p:.2f}" for name, p in zip(names, probabilities, strict=True))

@@ -12,6 +12,7 @@ from unmasked.claims import Verdict
 from unmasked.intervals import bootstrap
 
 SHOWN = "mean [low, high]"
+MISSING = "–"
 MAXIMUM_DECIMALS = 6
 
 
@@ -52,33 +53,26 @@ def formatted(mean: float, low: float | None = None, high: float | None = None) 
     return f"{texts[0]} [{texts[1]}, {texts[2]}]" if known else texts[0]
 
 
-def ledger_markdown(verdicts: Iterable[Verdict]) -> str:
-    """The ledger as a Markdown table: claim, paper, effect with its interval, seeds, verdict."""
-    lines = [
-        "| Claim | Paper | Effect [95 % interval] | Seeds | Profile | Verdict |",
-        "| :-- | :-- | :-- | --: | :-- | :-- |",
-    ]
-    for verdict in verdicts:
-        cells = (
-            verdict.statement,
-            f"{verdict.paper} ({verdict.where})",
-            _effect(verdict),
-            str(verdict.seeds or "–"),
-            verdict.profile or "–",
-            f"**{verdict.verdict}**: {verdict.reason}",
-        )
-        lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
-    return "\n".join(lines) + "\n"
+def ledger_frame(verdicts: Iterable[Verdict]) -> pd.DataFrame:
+    """The ledger as a frame of text: claim, verdict with its reason, effect with its interval."""
+    return pd.DataFrame(
+        [
+            (
+                " ".join(v.statement.split()),
+                f"{v.verdict}: {v.reason}",
+                _effect(v),
+                str(v.seeds or MISSING),
+            )
+            for v in verdicts
+        ],
+        columns=["claim", "verdict", "effect [95\u00a0% interval]", "seeds"],
+    )
 
 
 def _effect(verdict: Verdict) -> str:
     if verdict.effect is None:
-        return "–"
+        return MISSING
     return f"{formatted(verdict.effect, verdict.low, verdict.high)} {verdict.unit}".strip()
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _decimals(width: float, mean: float) -> int:

@@ -35,9 +35,9 @@ _MISSING_NUMBER = re.compile(r"(?<![\w'\\-])-?(?:nan|inf)(?![\w'-])")
 def show(figure: "Figure") -> None:
     """Display a figure once, as PNG with its alt text, and its caption under it.
 
-    The figure's data is written as `<name>.csv` into the folder named by the environment variable
-    `UNMASKED_FIGURES`; `unmasked run` sets it, and without it nothing is written. Show one figure
-    a cell: a page can give each cell one caption.
+    The figure and its data are written as `<name>.png` and `<name>.csv` into the folder named by
+    the environment variable `UNMASKED_FIGURES`; `unmasked run` sets it, and without it nothing is
+    written. Show one figure a cell: a page can give each cell one caption.
 
     Raises ValueError if the name is not lower-case words joined by - or _, or if the alt text or
     the caption is empty or holds a missing number.
@@ -48,9 +48,10 @@ def show(figure: "Figure") -> None:
         )
     alt = _clean(figure.alt, f"alt text of figure {figure.name!r}")
     caption = _clean(figure.caption, f"caption of figure {figure.name!r}")
-    data = _write_data(figure)
+    picture = _png(figure.figure)
+    data = _write_files(figure, picture)
     publish_display_data(
-        {"image/png": _png(figure.figure), "text/plain": alt},
+        {"image/png": picture, "text/plain": alt},
         metadata={
             "image/png": {"alt": alt},
             "unmasked": {"name": figure.name, "caption": caption, "data": data},
@@ -162,14 +163,15 @@ def _png(figure: Any) -> str:
     return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _write_data(figure: "Figure") -> str:
-    """The CSV's file name, or "" if there is no folder to write it to."""
+def _write_files(figure: "Figure", picture: str) -> str:
+    """Write CSV and PNG; the CSV's file name, or "" if there is no folder to write them to."""
     folder = os.environ.get(FIGURES_VARIABLE)
     if not folder:
         return ""
     path = Path(folder) / f"{figure.name}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.data.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
+    path.with_suffix(".png").write_bytes(base64.b64decode(picture))
     return path.name
 
 
