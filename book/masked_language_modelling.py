@@ -25,9 +25,9 @@
 #
 # Every line below runs; what differs between profiles is scale. The published page shows the
 # `laptop` profile: three seeds for each statement that carries an interval, one seed for the long
-# run that makes the *book model*, which the later chapters measure. The model is two orders of
-# magnitude smaller than BERT and reads about a thousandth of its text, so nothing here says how
-# good masked language models can be. It says what the objective does and whether the code does it.
+# run that makes the *book model*, which the later chapters measure. The model is some twenty times
+# smaller than the smaller BERT and reads a sliver of its text, so nothing here says how good masked
+# language models can be. It says what the objective does and whether the code does it.
 
 # %%
 import pandas as pd
@@ -402,13 +402,12 @@ banner(_cost)
 show(figures.ratio_figure(_cost.frame))
 
 # %%
-_rates = _cost.frame[_cost.frame["metric"] == "throughput"]
+_rates = _cost.frame[_cost.frame["benchmark"] == "throughput"]
+_rates = _rates.pivot(index="label", columns="metric", values="value").reset_index()
 table(
-    _rates[["label", "value", "n"]].rename(
-        columns={"label": "rows x length", "value": "tokens/s", "n": "repeats"}
-    ),
-    "Throughput of a training step by shape of the batch",
-    digits=0,
+    _rates.set_axis(["rows x length", "tokens/s", "FLOP utilisation"], axis=1),
+    "Throughput of a training step, and its share of a large matrix product's speed",
+    digits=2,
 )
 
 # %% [markdown]

@@ -11,6 +11,7 @@ from unmasked import project
 from unmasked.experiments import cost
 from unmasked.experiments.cost import BENCHMARKS, CostConfig
 from unmasked.masking import IGNORE_INDEX
+from unmasked.models import bert_config, training_flops_per_token
 from unmasked.project import UserError
 from unmasked.timing import Ratio
 
@@ -99,3 +100,15 @@ def test_json_has_the_keys_that_machines_read(bench, capsys, monkeypatch):
 def test_an_unknown_benchmark_is_refused_with_the_nearest_name(bench):
     with pytest.raises(UserError, match=r"'step_same_recip'\. Did you mean 'step_same_recipe'\?"):
         bench.main(["step_same_recip"])
+
+
+def test_throughput_rows_state_the_useful_share_of_the_measured_peak(monkeypatch):
+    fixed = Ratio(1.0, 1.0, 1.0, 0.5, 0.5, 1)  # every call takes half a second
+    monkeypatch.setattr(cost, "interleaved", lambda slow, fast, repeats: fixed)
+    rows = list(cost._throughput_rows(CONFIG))
+    value = {(r["label"], r["metric"]): r["value"] for r in rows}
+    assert {label for label, _ in value} == {"4 x 16", "4 x 8", "4 x 4", "1 x 16"}
+    assert value["4 x 16", "throughput"] == 4 * 16 / 0.5
+    flops = training_flops_per_token(bert_config("tiny", 120), 16, 0.15)
+    peak = 2 * 1024**3 / 0.5
+    assert value["4 x 16", "utilisation"] == pytest.approx(128 * flops / peak)

@@ -29,7 +29,7 @@ from transformers import (
 
 from unmasked.checkpoints import Checkpoint, Progress
 from unmasked.masking import MaskingVocabulary, mask_tokens
-from unmasked.models import MaskedLanguageModel, bert_config
+from unmasked.models import MaskedLanguageModel, bert_config, training_flops_per_token
 from unmasked.timing import Ratio, interleaved
 from unmasked.tokens import SPECIAL_TOKENS
 
@@ -83,15 +83,36 @@ def ratio_rows(name: str, ratio: Ratio) -> Iterator[Row]:
 
 
 def _throughput_rows(config: CostConfig) -> Iterator[Row]:
-    """Tokens a second of our training step at other lengths and batches."""
+    """Tokens a second of our training step at other lengths and batches, and FLOP utilisation.
+
+    Utilisation is the useful arithmetic of `training_flops_per_token` over what the same device
+    does in a large matrix product in the same precision, measured beside it.
+    """
     shapes = [(config.batch_size, config.length // part) for part in (1, 2, 4)]
     shapes += [(max(1, config.batch_size // 4), config.length)]
-    common = {"benchmark": "throughput", "goal": None, "metric": "throughput", "unit": "tokens/s"}
+    peak = peak_flops(config.repeats)
     for rows, length in dict.fromkeys(shapes):
         step = our_step(config.model_copy(update={"batch_size": rows, "length": length}))
         seconds = interleaved(step, step, config.repeats).fast_seconds
-        value = rows * length / seconds
-        yield {**common, "label": f"{rows} x {length}", "value": value, "n": config.repeats}
+        rate = rows * length / seconds
+        flops = training_flops_per_token(
+            bert_config(config.size, config.vocabulary_size), length, config.mask_probability
+        )
+        common = {"benchmark": "throughput", "label": f"{rows} x {length}", "goal": None,
+                  "n": config.repeats}  # fmt: skip
+        yield {**common, "metric": "throughput", "value": rate, "unit": "tokens/s"}
+        yield {**common, "metric": "utilisation", "value": rate * flops / peak, "unit": "s/s"}
+
+
+def peak_flops(repeats: int, size: int = 1024) -> float:
+    """Floating-point operations a second of a square float32 matrix product on the device."""
+    device = Accelerator().device
+    left, right = (torch.rand(size, size, device=device) for _ in range(2))
+
+    def product() -> float:
+        return float((left @ right)[0, 0])  # reading a number waits for the device
+
+    return 2 * size**3 / interleaved(product, product, repeats).fast_seconds
 
 
 # --- the two sides -------------------------------------------------------------------------------
@@ -105,10 +126,14 @@ def our_step(
     selection: str = "fixed_count",
     dense_head: bool = False,
 ) -> Callable[[], float]:
-    """One training step of this package: mask, forward, backward, update; returns the loss."""
+    """One training step of this package: mask, forward, backward, update; returns the loss.
+
+    It runs on the device that Accelerate finds; masks are made on the CPU, as in training.
+    """
     shape = bert_config(config.size, config.vocabulary_size, max_length=config.length,
                         dropout=dropout)  # fmt: skip
-    model = (BertForMaskedLM if dense_head else MaskedLanguageModel)(shape).train()
+    model = (BertForMaskedLM if dense_head else MaskedLanguageModel)(shape)
+    model = model.to(Accelerator().device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=fused)
     vocabulary, ids = _vocabulary(config), _ids(config, config.batch_size)
     generator = torch.Generator().manual_seed(0)
@@ -127,7 +152,7 @@ def reference_step(
     """The same step with transformers' model and collator; the head runs at every position."""
     shape = bert_config(config.size, config.vocabulary_size, max_length=config.length,
                         dropout=dropout)  # fmt: skip
-    model = BertForMaskedLM(shape).train()
+    model = BertForMaskedLM(shape).to(Accelerator().device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, **({"fused": True} if fused else {}))
     collate, rows = _collator(config), _rows(config, config.batch_size)
 
@@ -139,7 +164,7 @@ def reference_step(
 
 
 def _update(model: nn.Module, optimizer: torch.optim.Optimizer, ids, labels) -> float:
-    loss = model(input_ids=ids, labels=labels).loss
+    loss = model(input_ids=ids.to(model.device), labels=labels.to(model.device)).loss
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
