@@ -44,7 +44,10 @@ def _stored(names: Sequence[str]) -> pd.DataFrame:
         raise UserError("No benchmark rows are committed yet: run `unmasked bench`.")
     if rows.stale:
         print(rows.message, file=sys.stderr)
-    return _table(rows.frame, names or list(BENCHMARKS))
+    found = set(rows.frame["benchmark"])  # rows of older code may lack a benchmark
+    if missing := [name for name in names if name not in found]:
+        raise UserError(f"No committed rows of {', '.join(missing)}: run `unmasked bench`.")
+    return _table(rows.frame, names or [name for name in BENCHMARKS if name in found])
 
 
 def _published() -> pd.DataFrame:

@@ -1,6 +1,6 @@
 import pytest
 
-from unmasked.timing import interleaved
+from unmasked.timing import interleaved, seconds
 
 
 def test_ratios_are_of_interleaved_pairs_after_a_warm_up():
@@ -23,3 +23,14 @@ def test_ratios_are_of_interleaved_pairs_after_a_warm_up():
 def test_no_repeat_is_refused():
     with pytest.raises(ValueError, match="at least 1"):
         interleaved(lambda: None, lambda: None, 0)
+
+
+def test_seconds_is_the_median_without_the_first_call():
+    now, times = [0.0], iter([90.0, 1.0, 7.0, 2.0])
+
+    def work():
+        now[0] += next(times)
+
+    assert seconds(work, 3, clock=lambda: now[0]) == 2.0
+    with pytest.raises(ValueError, match="at least 1"):
+        seconds(work, 0)

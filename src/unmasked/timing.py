@@ -48,6 +48,16 @@ def interleaved(
     )  # fmt: skip
 
 
+def seconds(
+    function: Callable[[], object], repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Median time of `repeats` calls after an unmeasured one; ValueError for fewer than one."""
+    if repeats < 1:
+        raise ValueError(f"repeats is {repeats}; at least 1 is needed")
+    function()
+    return float(np.median([_seconds(function, clock) for _ in range(repeats)]))
+
+
 def _seconds(function: Callable[[], object], clock: Callable[[], float]) -> float:
     started = clock()
     function()

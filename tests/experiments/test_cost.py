@@ -52,7 +52,7 @@ def test_a_helped_collator_masks_no_special_token_either():
 def test_the_steps_train_the_same_model_on_the_same_objective(monkeypatch):
     seen = []
 
-    def record(model, optimizer, ids, labels):
+    def record(model, optimizer, ids, labels, bf16=False):
         seen.append((model, optimizer, ids, labels))
         return 0.0
 
@@ -103,12 +103,61 @@ def test_an_unknown_benchmark_is_refused_with_the_nearest_name(bench):
 
 
 def test_throughput_rows_state_the_useful_share_of_the_measured_peak(monkeypatch):
-    fixed = Ratio(1.0, 1.0, 1.0, 0.5, 0.5, 1)  # every call takes half a second
-    monkeypatch.setattr(cost, "interleaved", lambda slow, fast, repeats: fixed)
+    monkeypatch.setattr(cost, "seconds", lambda function, repeats: 0.5)
     rows = list(cost._throughput_rows(CONFIG))
     value = {(r["label"], r["metric"]): r["value"] for r in rows}
-    assert {label for label, _ in value} == {"4 x 16", "4 x 8", "4 x 4", "1 x 16"}
-    assert value["4 x 16", "throughput"] == 4 * 16 / 0.5
+    same_tokens = {"16 x 4", "8 x 8", "4 x 16", "2 x 32"}
+    assert {label for label, _ in value} == same_tokens | {"1 x 16", "16 x 16"}
+    assert {value[label, "throughput"] for label in same_tokens} == {4 * 16 / 0.5}
     flops = training_flops_per_token(bert_config("tiny", 120), 16, 0.15)
     peak = 2 * 1024**3 / 0.5
     assert value["4 x 16", "utilisation"] == pytest.approx(128 * flops / peak)
+
+
+def test_the_checkpoint_that_is_timed_holds_the_moments_of_every_parameter(monkeypatch):
+    made = []
+
+    class Recorded(cost.Checkpoint):
+        def save(self, workdir, progress):
+            made.append((self, workdir))
+            super().save(workdir, progress)
+
+    monkeypatch.setattr(cost, "Checkpoint", Recorded)
+    BENCHMARKS["step_over_load"].pair(CONFIG)
+    checkpoint, folder = made[0]
+    state = torch.load(folder / "checkpoint.pt", weights_only=True)
+    moments = state["optimizer"]["state"]
+    assert len(moments) == len(list(checkpoint.model.parameters()))
+    assert all({"exp_avg", "exp_avg_sq"} <= moment.keys() for moment in moments.values())
+
+
+@pytest.mark.parametrize(("ratio", "chosen"), [(0.9, False), (1.1, True)])
+def test_the_best_recipe_is_in_bfloat16_where_that_is_faster(monkeypatch, ratio, chosen):
+    def fixed(slow, fast, repeats):
+        return Ratio(ratio, ratio, ratio, ratio, 1.0, repeats)
+
+    def record(model, optimizer, ids, labels, bf16=False):
+        return float(bf16)
+
+    monkeypatch.setattr(cost, "interleaved", fixed)
+    monkeypatch.setattr(cost, "_update", record)
+    reference, ours = BENCHMARKS["step_best_recipe"].pair(CONFIG)
+    assert (reference(), ours()) == (0.0, float(chosen))
+
+
+def test_a_step_in_bfloat16_computes_nearly_the_same_loss():
+    losses = []
+    for bf16 in (False, True):
+        torch.manual_seed(0)
+        losses.append(cost.our_step(CONFIG, bf16=bf16)())
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.01)
+
+
+def test_sampling_time_is_that_of_the_whole_from_a_tenth(monkeypatch):
+    shapes = []
+    monkeypatch.setattr(cost.RandomWalk, "sample", lambda _, *shape: shapes.append(shape[:2]))
+    monkeypatch.setattr(cost, "seconds", lambda function, repeats: function() or 1.5)
+    row = cost._sampling_row(CONFIG, 0)
+    assert shapes == [(10_000, 512)]
+    assert (row["value"], row["unit"], row["goal"]) == (15.0, "s", 30.0)

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,9 +29,10 @@ from transformers import (
 )
 
 from unmasked.checkpoints import Checkpoint, Progress
+from unmasked.languages import RandomWalk
 from unmasked.masking import MaskingVocabulary, mask_tokens
-from unmasked.models import MaskedLanguageModel, bert_config, training_flops_per_token
-from unmasked.timing import Ratio, interleaved
+from unmasked.models import SIZES, MaskedLanguageModel, bert_config, training_flops_per_token
+from unmasked.timing import Ratio, interleaved, seconds
 from unmasked.tokens import SPECIAL_TOKENS
 
 Row = Mapping[str, object]
@@ -62,11 +64,12 @@ class Benchmark:
 
 
 def compute_cost(config: CostConfig, seed: int, workdir: Path) -> Iterator[Row]:
-    """Median ratio of every benchmark with its range, and throughput by length and batch."""
+    """Median ratio of every benchmark with its range, throughput by shape, and sampling time."""
     torch.manual_seed(seed)
     for name in BENCHMARKS:
         yield from ratio_rows(name, measured(name, config))
     yield from _throughput_rows(config)
+    yield _sampling_row(config, seed)
 
 
 def measured(name: str, config: CostConfig) -> Ratio:
@@ -83,18 +86,18 @@ def ratio_rows(name: str, ratio: Ratio) -> Iterator[Row]:
 
 
 def _throughput_rows(config: CostConfig) -> Iterator[Row]:
-    """Tokens a second of our training step at other lengths and batches, and FLOP utilisation.
+    """Tokens a second of our training step by length, tokens kept, and by batch; utilisation.
 
     Utilisation is the useful arithmetic of `training_flops_per_token` over what the same device
     does in a large matrix product in the same precision, measured beside it.
     """
-    shapes = [(config.batch_size, config.length // part) for part in (1, 2, 4)]
-    shapes += [(max(1, config.batch_size // 4), config.length)]
+    batch, length = config.batch_size, config.length
+    shapes = [(4 * batch, length // 4), (2 * batch, length // 2), (batch, length)]
+    shapes += [(max(1, batch // 2), 2 * length), (max(1, batch // 4), length), (4 * batch, length)]
     peak = peak_flops(config.repeats)
     for rows, length in dict.fromkeys(shapes):
         step = our_step(config.model_copy(update={"batch_size": rows, "length": length}))
-        seconds = interleaved(step, step, config.repeats).fast_seconds
-        rate = rows * length / seconds
+        rate = rows * length / seconds(step, config.repeats)
         flops = training_flops_per_token(
             bert_config(config.size, config.vocabulary_size), length, config.mask_probability
         )
@@ -102,6 +105,15 @@ def _throughput_rows(config: CostConfig) -> Iterator[Row]:
                   "n": config.repeats}  # fmt: skip
         yield {**common, "metric": "throughput", "value": rate, "unit": "tokens/s"}
         yield {**common, "metric": "utilisation", "value": rate * flops / peak, "unit": "s/s"}
+
+
+def _sampling_row(config: CostConfig, seed: int, share: int = 10) -> Row:
+    """Seconds for 100,000 x 512 tokens of the published random walk: a tenth, ten times."""
+    walk, generator = RandomWalk(), np.random.default_rng(seed)
+    spent = seconds(lambda: walk.sample(100_000 // share, 512, generator), config.repeats)
+    return {"benchmark": "random_walk", "label": "100,000 x 512 tokens, from a tenth of them",
+            "goal": 30.0, "metric": "sampling", "value": share * spent, "unit": "s",
+            "n": config.repeats}  # fmt: skip
 
 
 def peak_flops(repeats: int, size: int = 1024) -> float:
@@ -112,7 +124,7 @@ def peak_flops(repeats: int, size: int = 1024) -> float:
     def product() -> float:
         return float((left @ right)[0, 0])  # reading a number waits for the device
 
-    return 2 * size**3 / interleaved(product, product, repeats).fast_seconds
+    return 2 * size**3 / seconds(product, repeats)
 
 
 # --- the two sides -------------------------------------------------------------------------------
@@ -125,10 +137,12 @@ def our_step(
     fused: bool = True,
     selection: str = "fixed_count",
     dense_head: bool = False,
+    bf16: bool = False,
 ) -> Callable[[], float]:
     """One training step of this package: mask, forward, backward, update; returns the loss.
 
-    It runs on the device that Accelerate finds; masks are made on the CPU, as in training.
+    It runs on the device that Accelerate finds; masks are made on the CPU, as in training. With
+    `bf16` the forward pass is under autocast to bfloat16, as `Execution(bf16=True)` trains.
     """
     shape = bert_config(config.size, config.vocabulary_size, max_length=config.length,
                         dropout=dropout)  # fmt: skip
@@ -141,7 +155,7 @@ def our_step(
     def step() -> float:
         batch = mask_tokens(ids, vocabulary, generator, config.mask_probability,
                             selection=selection)  # fmt: skip
-        return _update(model, optimizer, batch.input_ids, batch.labels)
+        return _update(model, optimizer, batch.input_ids, batch.labels, bf16)
 
     return step
 
@@ -163,8 +177,11 @@ def reference_step(
     return step
 
 
-def _update(model: nn.Module, optimizer: torch.optim.Optimizer, ids, labels) -> float:
-    loss = model(input_ids=ids.to(model.device), labels=labels.to(model.device)).loss
+def _update(
+    model: nn.Module, optimizer: torch.optim.Optimizer, ids, labels, bf16: bool = False
+) -> float:
+    with torch.autocast(model.device.type, torch.bfloat16, enabled=bf16):
+        loss = model(input_ids=ids.to(model.device), labels=labels.to(model.device)).loss
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -189,14 +206,23 @@ def _masking(selection: str, *, helped: bool = False) -> Callable[[CostConfig], 
 
 
 def _same_recipe(config: CostConfig) -> Pair:
-    return (
-        reference_step(config, dropout=0.1, fused=True),
-        our_step(config, dropout=0.1, fused=True),
-    )
+    recipe = {"dropout": 0.1, "fused": True}
+    return reference_step(config, **recipe), our_step(config, **recipe)
 
 
 def _best_recipe(config: CostConfig) -> Pair:
-    return reference_step(config), our_step(config)
+    """Ours is in bfloat16 where the device multiplies faster in it (`bf16_product`)."""
+    bf16 = measured("bf16_product", config).median > 1
+    return reference_step(config), our_step(config, bf16=bf16)
+
+
+def _bf16(config: CostConfig) -> Pair:
+    """The feed-forward product of a step in float32 and in bfloat16, which some CPUs emulate."""
+    device, width = Accelerator().device, SIZES[config.size][1]
+    tokens = torch.rand(config.batch_size * config.length, width, device=device)
+    weights = torch.rand(width, 4 * width, device=device)
+    halves = tokens.bfloat16(), weights.bfloat16()
+    return lambda: float((tokens @ weights)[0, 0]), lambda: float((halves[0] @ halves[1])[0, 0])
 
 
 def _head(config: CostConfig) -> Pair:
@@ -211,8 +237,12 @@ def _checkpoint(load: bool) -> Callable[[CostConfig], Pair]:
     """A training step beside writing a checkpoint, or beside reading one."""
 
     def pair(config: CostConfig) -> Pair:
-        model = MaskedLanguageModel(bert_config(config.size, config.vocabulary_size))
+        shape = bert_config(config.size, config.vocabulary_size, max_length=config.length)
+        model = MaskedLanguageModel(shape)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+        for parameter in model.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        optimizer.step()  # AdamW has no moments to save before its first step
         scheduler = get_linear_schedule_with_warmup(optimizer, 1, 2)
         folder = Path(tempfile.mkdtemp())
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -233,6 +263,7 @@ BENCHMARKS = MappingProxyType(
         ),
         "step_same_recipe": Benchmark("step, same recipe", _same_recipe, 1.5),
         "step_best_recipe": Benchmark("step, best recipe", _best_recipe, 3.0),
+        "bf16_product": Benchmark("matrix product in bfloat16", _bf16),
         "head_at_masks": Benchmark("head at masks only", _head),
         "fixed_count_step": Benchmark("fixed count in a step", _selection),
         "step_over_save": Benchmark("a step, in savings of a checkpoint", _checkpoint(load=False)),
