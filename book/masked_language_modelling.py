@@ -62,8 +62,8 @@ say(
 
 # %% [markdown]
 # What this chapter claims, and how it came out, is a table that no one typed: each verdict is
-# computed from the committed rows of the experiments below, with a 95 % bootstrap interval over
-# seeds that must lie wholly on the stated side.
+# computed from the committed rows of the experiments below, with a bootstrap interval over seeds that
+# must lie wholly on the stated side.
 
 # %%
 _verdicts = [v for v in claims.ledger() if v.paper == "this book"]
@@ -252,7 +252,7 @@ table(
 # The question: does our training reach it? The negative control is the same training on walks whose
 # order was shuffled, where token counts remain and neighbours say nothing. Both are judged on the same
 # ordered walks, so the control shows what counts alone are worth. An interval over three seeds cannot
-# reach beyond the three values, and so is narrower than its 95 % promise: read it as a range.
+# reach beyond the three values, and so is narrower than it promises: read it as a range.
 
 # %%
 _walk = run.rows("random_walk")
@@ -267,7 +267,7 @@ _ends = _rows[_rows["step"].isna() | (_rows["step"] == _rows["step"].max())]
 _checks = tables.with_intervals(_ends, ["metric", "unit"])
 table(
     _checks[["metric", "unit", "seeds", tables.SHOWN]],
-    "The random walk at the end of training, with 95 % intervals over seeds",
+    "The random walk at the end of training, with intervals over seeds",
 )
 
 # %% [markdown]
