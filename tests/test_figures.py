@@ -64,7 +64,7 @@ def lens_rows():
     )  # fmt: skip
 
 
-BUG_TEXT = "static: reports -0.25, true 1.51"
+BUG_TEXT = "static: reports -0.250, true 1.510"
 MADE = {
     "excess-loss": (lambda: figures.excess_loss_figure(walk_rows()), "from 4.10 to 2.10 nats"),
     "learning-curve": (
@@ -98,10 +98,10 @@ def test_captions_follow_the_numbers():
     assert "2 of 2" not in figures.ratio_figure(cost_rows()).caption
     assert figures.ratio_figure(cost_rows()).caption.startswith("1 of 2 goals")
     bugs = figures.bug_figure(bug_rows())
-    assert "it happens with static." in bugs.caption
+    assert "so it is with static." in bugs.caption
     honest = bug_rows()
     honest.loc[honest["value"] < 0, "value"] = 0.5
-    assert "here none does so." in figures.bug_figure(honest).caption
+    assert "here none is." in figures.bug_figure(honest).caption
     assert "25.0% of the" in MADE["learning-curve"][0]().caption
 
 

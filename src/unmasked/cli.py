@@ -302,3 +302,7 @@ def _computed(chosen: Any, name: str, recompute: bool) -> Any:
         committed=False,
         progress=functools.partial(tqdm, desc=name, unit="seed", disable=None),
     )
+
+
+if __name__ == "__main__":
+    app()

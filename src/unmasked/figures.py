@@ -174,21 +174,23 @@ def bug_figure(rows: pd.DataFrame) -> Figure:
     axes.axvline(0.0, color="0.3", linewidth=1.0, linestyle=":")
     axes.set_yticks(range(len(bugs)), ["no bug" if bug == "none" else bug for bug in bugs])
     axes.invert_yaxis()
-    axes.set(xlabel="loss above the Bayes floor (nats); left of the line is impossible")
+    axes.set(xlabel="loss above the Bayes floor (nats); left of the line: wrong or memorised")
     axes.legend(frameon=False, fontsize=9, ncols=2, loc="lower center", bbox_to_anchor=(0.4, 1.0))
     table = data.set_index(["bug", "metric"])["mean"]
     said = "; ".join(
-        f"{'no bug' if bug == 'none' else bug}: reports {table[bug, 'reported_excess']:.2f}, "
-        f"true {table[bug, 'excess_loss']:.2f}"
+        f"{'no bug' if bug == 'none' else bug}: reports {table[bug, 'reported_excess']:.3f}, "
+        f"true {table[bug, 'excess_loss']:.3f}"
         for bug in bugs
     )
-    impossible = [bug for bug in bugs if table[bug, "reported_excess"] < 0]
-    named = f"it happens with {', '.join(impossible)}" if impossible else "here none does so"
+    highest = data.set_index(["bug", "metric"])[["mean", "high"]].max(axis=1)
+    below = [bug for bug in bugs if highest[bug, "reported_excess"] < 0]
+    named = f"so it is with {', '.join(below)}" if below else "here none is"
     return Figure(
         "bug-gallery",
         figure,
         f"Reported and true loss above the Bayes floor in nats for each bug. {said}.",
-        f"A reported loss below the floor cannot be right: {named}. The true loss is worst with "
+        f"A reported loss that is clearly below the floor is a wrong number or a memorised "
+        f"training set: {named}. The true loss is worst with "
         f"{table.xs('excess_loss', level='metric').idxmax()}.",
         data,
     )

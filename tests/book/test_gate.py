@@ -127,6 +127,23 @@ def test_a_broken_notebook_is_refused(book, name):
     assert all(problem.startswith("mini.ipynb: ") for problem in problems)
 
 
+def test_a_number_changed_in_an_output_is_refused(book):
+    change(book / "mini.ipynb", lambda n: last_output(n)["data"].update({"text/plain": "9.99"}))
+    assert gate.check_notebook(book / "mini.ipynb", "laptop") == [
+        "mini.ipynb: holds outputs that no run wrote; run `unmasked run mini`"
+    ]
+
+
+def test_a_number_changed_in_committed_rows_is_refused(book):
+    rows = book.parent / "results"
+    rows.mkdir()
+    (rows / "losses.csv").write_text("seed,value\n0,9.99\n")
+    assert gate.check_notebook(book / "mini.ipynb", "laptop") == [
+        "mini.ipynb: was drawn from other rows or claims than the committed; "
+        "run `unmasked run mini`"
+    ]
+
+
 def test_injected_parameters_are_no_difference(book):
     cell = {"cell_type": "code", "id": "b", "source": "seed = 1", "outputs": []}
     tags = {"tags": ["injected-parameters"]}

@@ -103,6 +103,7 @@ def test_corrupted_cache_without_network_is_named(tmp_path, monkeypatch):
         (b"", "the file is empty"),
         (reviews_archive()[:100], "wrong checksum.*100 bytes.*cut short"),
     ],
+    ids=["page", "proxy", "empty", "half"],
 )
 def test_bad_download_leaves_no_cache(tmp_path, monkeypatch, sent, reason):
     small_reviews(monkeypatch, reviews_archive(), sent=sent)
@@ -118,6 +119,7 @@ def test_bad_download_leaves_no_cache(tmp_path, monkeypatch, sent, reason):
         (b"not a tar file at all", "the archive is damaged"),
         (tar_gz({"v/other": b"x"}), "the archive has another layout"),
     ],
+    ids=["half", "text", "other layout"],
 )
 def test_archive_that_cannot_be_read(monkeypatch, archive, reason):
     small_reviews(monkeypatch, archive)  # the checksum fits: only its inside is wrong

@@ -13,7 +13,15 @@ from unmasked import plainyaml
 from unmasked.book.colab import copies
 from unmasked.book.prose import numbers_in, typed_results, typed_results_in_code
 from unmasked.book.run import chapters
-from unmasked.book.tidy import INJECTED_TAG, is_figure, read_chapter, source_hash, tags
+from unmasked.book.tidy import (
+    INJECTED_TAG,
+    is_figure,
+    outputs_hash,
+    read_chapter,
+    rows_hash,
+    source_hash,
+    tags,
+)
 from unmasked.project import UserError, root
 
 MAX_BYTES = 1_000_000
@@ -79,6 +87,7 @@ def check_notebook(path: Path, expected_profile: str, source: Path | None = None
     problems = [
         *_check_file(path, notebook, expected_profile),
         *_check_source(notebook, chapter, source),
+        *_check_hashes(notebook, source),
         *_check_execution(notebook),
         *_check_figures(notebook, path.parent),
         *_check_prose(chapter, source),
@@ -94,6 +103,19 @@ def _check_file(path: Path, notebook: NotebookNode, expected_profile: str) -> li
     profile = _provenance(notebook).get("profile")
     if profile != expected_profile:
         problems.append(f"was run at profile {profile!r}, not at {expected_profile!r}")
+    return problems
+
+
+def _check_hashes(notebook: NotebookNode, source: Path) -> list[str]:
+    """Outputs as they were written by the run, and rows and claims as they were read by it."""
+    problems, known = [], _provenance(notebook)
+    if known.get("outputs_sha256") != outputs_hash(notebook):
+        problems.append(f"holds outputs that no run wrote; run `unmasked run {source.stem}`")
+    if known.get("rows_sha256") != rows_hash(source.parent.parent):
+        problems.append(
+            "was drawn from other rows or claims than the committed; "
+            f"run `unmasked run {source.stem}`"
+        )
     return problems
 
 

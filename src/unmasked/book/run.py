@@ -26,6 +26,7 @@ from unmasked.book.tidy import (
     PARAMETERS_TAG,
     as_text,
     read_chapter,
+    rows_hash,
     source_hash,
     tags,
     tidy,
@@ -94,6 +95,7 @@ def run_chapter(
         "chapter": chapter,
         "profile": values["profile"],
         "source_sha256": source_hash(source),
+        "rows_sha256": rows_hash(book.parent),
         "parameters": values,
     }
     target = book / f"{chapter}.ipynb" if output is None else Path(output).resolve()

@@ -5,6 +5,7 @@ Both directions are deterministic: the same source and the same results give the
 
 import copy
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,21 @@ def source_hash(source: Path) -> str:
     return hashlib.sha256(source.read_text(encoding="utf-8").encode("utf-8")).hexdigest()
 
 
+def rows_hash(base: Path) -> str:
+    """SHA-256 of the committed rows and claims that pages are drawn from, 64 hex digits."""
+    total = hashlib.sha256()
+    for path in [*sorted((base / "results").glob("*.csv")), base / "book" / "claims.yml"]:
+        if path.is_file():
+            total.update(f"{path.name}\n{path.read_text(encoding='utf-8')}".encode())
+    return total.hexdigest()
+
+
+def outputs_hash(notebook: NotebookNode) -> str:
+    """SHA-256 of all outputs of a notebook, 64 hex digits."""
+    outputs = [cell.outputs for cell in notebook.cells if cell.get("outputs")]
+    return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()
+
+
 def number_cells(cells: Iterable[NotebookNode]) -> None:
     """Give each cell an id made from its position and source, so that it is always the same."""
     for position, cell in enumerate(cells):
@@ -78,6 +94,7 @@ def tidy(
             cell.outputs = _merged(cell.outputs)
             _move_caption(cell, data_folder)
     number_cells(tidied.cells)
+    tidied.metadata.unmasked["outputs_sha256"] = outputs_hash(tidied)
     return tidied
 
 
