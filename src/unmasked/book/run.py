@@ -222,7 +222,8 @@ def _kernel_environment(work: Path, threads: int | None) -> Iterator[None]:
     """Kernels inherit this process's environment: set what they need, and put it back after."""
     settings = work / "ipython" / "profile_default" / "ipython_kernel_config.py"
     settings.parent.mkdir(parents=True)
-    settings.write_text("c.IPKernelApp.log_level = 40\n", encoding="utf-8")
+    # Critical only: a busy kernel also logs the interrupt that ends it, as an error.
+    settings.write_text("c.IPKernelApp.log_level = 50\n", encoding="utf-8")
     data = work / "data"
     data.mkdir()
     count = threads or int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
