@@ -1,25 +1,12 @@
 """The `bench` command's answers that need no measurement: what is stored, and what is refused."""
 
-import importlib.util
 import json
-import sys
 
 import pandas as pd
 import pytest
 
-from unmasked import project
 from unmasked.project import UserError
 from unmasked.results import Rows
-
-
-@pytest.fixture(scope="module")
-def bench():
-    path = project.root() / "benchmarks" / "run.py"
-    spec = importlib.util.spec_from_file_location("benchmark_run_stored", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture

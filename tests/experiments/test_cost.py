@@ -1,13 +1,10 @@
 """The two sides of each comparison must do the same work; how long they take is not tested."""
 
-import importlib.util
 import json
-import sys
 
 import pytest
 import torch
 
-from unmasked import project
 from unmasked.experiments import cost
 from unmasked.experiments.cost import BENCHMARKS, CostConfig
 from unmasked.masking import IGNORE_INDEX
@@ -18,16 +15,6 @@ from unmasked.timing import Ratio
 CONFIG = CostConfig(
     size="tiny", vocabulary_size=120, batch_size=4, length=16, masking_rows=200, repeats=1
 )
-
-
-@pytest.fixture(scope="module")
-def bench():
-    path = project.root() / "benchmarks" / "run.py"
-    spec = importlib.util.spec_from_file_location("benchmark_run", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_both_maskings_see_the_same_rows_and_select_the_same_share():
