@@ -1,44 +1,33 @@
-"""Figures of the book: a data frame in, a figure with alt text, caption and its data out.
-
-Alt texts and captions are made from the numbers that are drawn. Colours are colour-blind safe and
-every series also differs by marker or dash, so that a page printed in grey can be read.
-"""
+"""The figures of chapter 1, masked language modelling from the ground up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import matplotlib.axes
 import matplotlib.axis
 import matplotlib.ticker
 import pandas as pd
 import seaborn as sns
-from matplotlib.figure import Figure as MatplotlibFigure
 
+from unmasked.figures.common import (
+    DASHES,
+    MARKERS,
+    PALETTE,
+    Figure,
+    curves,
+    error_lengths,
+    new_axes,
+    plain_ticks,
+    shown_interval,
+)
 from unmasked.intervals import Interval
 from unmasked.tables import formatted, with_intervals
-
-WIDTH = 5.6  # inches; wider, and the text would be too small on a phone
-PALETTE = sns.color_palette("colorblind")
-MARKERS = ("o", "s", "^", "D", "v", "P")
-DASHES = ("-", "--", "-.", ":")
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A drawn figure, its name, what it shows in words, what it says, and its data."""
-
-    name: str
-    figure: MatplotlibFigure
-    alt: str
-    caption: str
-    data: pd.DataFrame
 
 
 def mask_lens_figure(lens: pd.DataFrame, sentence: str) -> Figure:
     """The table of `unmasked.lens.mask_lens` as a strip of boxes: token, what is seen, loss."""
-    figure, axes = _axes(height=2.4)
+    figure, axes = new_axes(height=2.4)
     colours = {"masked": PALETTE[0], "random": PALETTE[1], "kept": PALETTE[2], "": (0.93,) * 3}
     hatches = {"masked": "//", "random": "..", "kept": "\\\\", "": ""}
     for row in lens.itertuples():
@@ -75,11 +64,11 @@ def excess_loss_figure(rows: pd.DataFrame) -> Figure:
     tokens = curve.groupby(["corpus", "step"])["tokens"].mean()
     data["tokens"] = [tokens[row.corpus, row.step] for row in data.itertuples()]
     floor = rows.loc[rows["metric"] == "floor", "value"].mean()
-    figure, axes = _axes()
-    _curves(axes, data, "corpus", {"walk": "walks in order", "shuffled": "shuffled (control)"})
+    figure, axes = new_axes()
+    curves(axes, data, "corpus", {"walk": "walks in order", "shuffled": "shuffled (control)"})
     axes.set(yscale="log", xlabel="training tokens", ylabel="loss above the floor (nats)")
     axes.xaxis.set_major_formatter(matplotlib.ticker.EngFormatter(sep=""))
-    _plain_ticks(axes.yaxis)
+    plain_ticks(axes.yaxis)
     axes.legend(frameon=False)
     first, last = _ends(data, "walk")
     control = _ends(data, "shuffled")[1]
@@ -89,22 +78,22 @@ def excess_loss_figure(rows: pd.DataFrame) -> Figure:
         f"Loss above the Bayes floor of {floor:.3f} nats against training tokens, on a log scale. "
         f"On walks it goes from {first.mean:.2f} to {last.mean:.2f} nats; on shuffled walks it "
         f"ends at {control.mean:.2f} nats.",
-        f"The loss above the floor goes from {first.mean:.2f} nats to {_shown(last)}; on shuffled "
-        f"walks it ends at {_shown(control)}.",
+        f"The loss above the floor goes from {first.mean:.2f} nats to {shown_interval(last)}; "
+        f"on shuffled walks it ends at {shown_interval(control)}.",
         data,
     )
 
 
 def learning_curve_figure(book: pd.DataFrame, short: pd.DataFrame, rate: float) -> Figure:
     """Validation loss against tokens: the long run, the short runs, and the n-gram baselines."""
-    figure, axes = _axes(height=3.9)
+    figure, axes = new_axes(height=3.9)
     loss = book[(book["metric"] == "loss") & (book["text"] == "all") & book["tokens"].notna()]
     runs = short[(short["metric"] == "loss") & (short["learning_rate"] == rate)]
     several = with_intervals(runs, ["model", "step"])
     several["tokens"] = runs.groupby("step")["tokens"].mean().loc[several["step"]].to_numpy()
     axes.plot(loss["tokens"], loss["value"], "-", color=PALETTE[0], label="book model (1 seed)")
     axes.errorbar(
-        several["tokens"], several["mean"], _errors(several), fmt="s--", color=PALETTE[1],
+        several["tokens"], several["mean"], error_lengths(several), fmt="s--", color=PALETTE[1],
         capsize=3, markersize=4, label=f"short runs ({several['seeds'].max()} seeds)",
     )  # fmt: skip
     baselines = _baselines(axes, short)
@@ -133,8 +122,8 @@ def plateau_figure(short: pd.DataFrame) -> Figure:
     tokens = runs.groupby(["learning_rate", "step"])["tokens"].mean()
     data["tokens"] = [tokens[row.learning_rate, row.step] for row in data.itertuples()]
     names = {rate: f"learning rate {rate:g}" for rate in data["learning_rate"].unique()}
-    figure, axes = _axes()
-    _curves(axes, data[data["step"] > 0], "learning_rate", names)
+    figure, axes = new_axes()
+    curves(axes, data[data["step"] > 0], "learning_rate", names)
     unigram = _baselines(axes, short, only=("unigram",))["unigram"]
     axes.set(xlabel="training tokens", ylabel="validation loss (nats)")
     axes.xaxis.set_major_formatter(matplotlib.ticker.EngFormatter(sep=""))
@@ -161,14 +150,14 @@ def bug_figure(rows: pd.DataFrame) -> Figure:
     data = with_intervals(
         last[last["metric"].isin(["excess_loss", "reported_excess"])], ["bug", "metric"]
     )
-    figure, axes = _axes(height=3.4)
+    figure, axes = new_axes(height=3.4)
     bugs = list(data["bug"].unique())
     series = {"excess_loss": "the model's true loss", "reported_excess": "what the code reports"}
     for number, (metric, label) in enumerate(series.items()):
         part = data[data["metric"] == metric].set_index("bug").loc[bugs]
         places = [i + 0.12 * (2 * number - 1) for i in range(len(bugs))]
         axes.errorbar(
-            part["mean"], places, xerr=_errors(part), fmt=MARKERS[number], capsize=3,
+            part["mean"], places, xerr=error_lengths(part), fmt=MARKERS[number], capsize=3,
             color=PALETTE[number], label=label,
         )  # fmt: skip
     axes.axvline(0.0, color="0.3", linewidth=1.0, linestyle=":")
@@ -206,7 +195,7 @@ def ratio_figure(rows: pd.DataFrame) -> Figure:
         index=["benchmark", "label", "goal"], columns="metric", values="value"
     )
     ratios = ratios.reset_index().sort_values("median", ascending=False, ignore_index=True)
-    figure, axes = _axes(height=0.8 + 0.36 * len(ratios))
+    figure, axes = new_axes(height=0.8 + 0.36 * len(ratios))
     places = range(len(ratios))
     errors = [ratios["median"] - ratios["low"], ratios["high"] - ratios["median"]]
     axes.errorbar(ratios["median"], places, xerr=errors, fmt="o", capsize=3, color=PALETTE[0],
@@ -218,7 +207,7 @@ def ratio_figure(rows: pd.DataFrame) -> Figure:
     axes.set_yticks(places, ratios["label"])
     axes.invert_yaxis()
     axes.set(xlabel="ratio of times (1: no difference)", xscale="log")
-    _plain_ticks(axes.xaxis)
+    plain_ticks(axes.xaxis)
     axes.legend(frameon=False, fontsize=9)
     said = "; ".join(
         f"{row.label}: {row.median:.2f} ({row.low:.2f} to {row.high:.2f})"
@@ -234,32 +223,6 @@ def ratio_figure(rows: pd.DataFrame) -> Figure:
     )
 
 
-def _plain_ticks(axis: matplotlib.axis.Axis) -> None:
-    """Numbers as they are read, few of them, on a logarithmic axis."""
-    axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
-    axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
-
-
-def _axes(height: float = 3.5) -> tuple[MatplotlibFigure, matplotlib.axes.Axes]:
-    """A figure that no global state knows, so that a notebook shows it only when asked."""
-    with sns.axes_style("whitegrid"):
-        figure = MatplotlibFigure(figsize=(WIDTH, height), layout="constrained")
-        return figure, figure.subplots()
-
-
-def _curves(
-    axes: matplotlib.axes.Axes, data: pd.DataFrame, by: str, labels: Mapping[object, str]
-) -> None:
-    """One line with an interval band for each value of column `by`."""
-    for number, (value, label) in enumerate(labels.items()):
-        part = data[data[by] == value].sort_values("tokens")
-        colour = PALETTE[number]
-        axes.plot(part["tokens"], part["mean"], DASHES[number], marker=MARKERS[number],
-                  markersize=4, color=colour, label=label)  # fmt: skip
-        axes.fill_between(part["tokens"], part["low"], part["high"], color=colour, alpha=0.25)
-
-
 def _baselines(
     axes: matplotlib.axes.Axes,
     short: pd.DataFrame,
@@ -272,20 +235,11 @@ def _baselines(
     return {name: float(loss[name]) for name in only}
 
 
-def _errors(data: pd.DataFrame) -> list[pd.Series]:
-    """Lengths of the error bars; 0 where a single seed has no interval."""
-    return [(data["mean"] - data["low"]).fillna(0.0), (data["high"] - data["mean"]).fillna(0.0)]
-
-
 def _ends(data: pd.DataFrame, value: object, by: str = "corpus") -> tuple[Interval, Interval]:
     """The first and the last point of one curve."""
     part = data[data[by] == value].sort_values("step")
     lines = part[["mean", "low", "high", "seeds"]].to_numpy()
     return Interval(*lines[0]), Interval(*lines[-1])
-
-
-def _shown(end: Interval) -> str:
-    return formatted(end.mean, end.low, end.high)
 
 
 def _last(rows: pd.DataFrame, metric: str) -> float:
