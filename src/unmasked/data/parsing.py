@@ -14,6 +14,8 @@ import re
 import tarfile
 from collections.abc import Iterable, Mapping
 
+from unmasked.data.conll import blocks
+
 Columns = dict[str, list]
 Files = Mapping[str, bytes]
 
@@ -189,7 +191,7 @@ def wikitext(lines: Iterable[str]) -> Columns:
     return {"text": [text for text in map(normalise, lines) if text]}
 
 
-# --- opinion lexicon and treebank ------------------------------------------------------------
+# --- lexicons and treebank -------------------------------------------------------------------
 
 
 def opinion_lexicon(files: Files, split: str) -> Columns:
@@ -206,6 +208,32 @@ def opinion_lexicon(files: Files, split: str) -> Columns:
     return columns
 
 
+def unpack_vader_lexicon(archive: bytes) -> bytes:
+    """The lexicon, out of the package's source archive."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        (content,) = (
+            tar.extractfile(member).read()
+            for member in tar
+            if member.name.endswith("/vaderSentiment/vader_lexicon.txt")
+        )
+    return content
+
+
+def vader_lexicon(files: Files, split: str) -> Columns:
+    """Columns word, valence (mean of ten raters, -4..4), in the order of the list.
+
+    A line holds the word, the mean, the standard deviation and the ten ratings.
+    """
+    columns: Columns = {"word": [], "valence": []}
+    for number, line in enumerate(decode(files["lexicon"]).splitlines(), start=1):
+        fields = line.split("\t")
+        if len(fields) != 4:
+            raise ValueError(f"line {number} has {len(fields)} fields, expected 4")
+        columns["word"].append(fields[0])
+        columns["valence"].append(float(fields[1]))
+    return columns
+
+
 def ewt(files: Files, split: str) -> Columns:
     """Columns id, tokens, lemmas, upos, heads, deprels: one sentence a row (CoNLL-U).
 
@@ -213,30 +241,11 @@ def ewt(files: Files, split: str) -> Columns:
     empty nodes are left out, so heads[i] belongs to tokens[i] and len(heads) == len(tokens).
     """
     columns: Columns = {name: [] for name in ("id", "tokens", "lemmas", "upos", "heads", "deprels")}
-    for block in re.split(r"\r?\n[ \t]*\r?\n", decode(files[split]).strip()):
-        name, words = _sentence(block.splitlines())
-        forms, lemmas, upos, heads, deprels = zip(*words, strict=True) if words else [()] * 5
-        if not words or not all(0 <= head <= len(words) for head in heads):
-            raise ValueError(f"sentence {name!r} has no words or a head outside of it")
-        values = (name, *map(list, (forms, lemmas, upos, heads, deprels)))
-        for column, value in zip(columns.values(), values, strict=True):
-            column.append(value)
+    for block in blocks(decode(files[split])):
+        columns["id"].append(block.name)
+        columns["tokens"].append([word.form for word in block.words])
+        columns["lemmas"].append([word.lemma for word in block.words])
+        columns["upos"].append([word.tag for word in block.words])
+        columns["heads"].append([word.head for word in block.words])
+        columns["deprels"].append([word.relation for word in block.words])
     return columns
-
-
-def _sentence(lines: list[str]) -> tuple[str, list[tuple[str, str, str, int, str]]]:
-    """The identity of a CoNLL-U sentence and its words (form, lemma, upos, head, deprel)."""
-    name, words = "", []
-    for line in lines:
-        if line.startswith("#"):
-            key, _, value = line[1:].partition("=")
-            name = value.strip() if key.strip() == "sent_id" else name
-            continue
-        fields = line.split("\t")
-        if len(fields) != 10:
-            raise ValueError(f"sentence {name!r}: a line with {len(fields)} fields, expected 10")
-        if fields[0].isdigit():
-            if int(fields[0]) != len(words) + 1 or not fields[6].isdigit():
-                raise ValueError(f"sentence {name!r}: word {fields[0]} is out of order or headless")
-            words.append((fields[1], fields[2], fields[3], int(fields[6]), fields[7]))
-    return name, words

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -85,15 +86,15 @@ def shuffled_words(
     `[CLS]` and `[SEP]` keep their places. The order is drawn once for each sequence.
     """
     generator = np.random.default_rng(seed)
+    words = word_ids(tokenizer, torch.from_numpy(sequences.ids.astype(np.int64))[None])[0].numpy()
     rows = []
-    for index in range(len(sequences)):
-        row = sequences[index]
-        words = word_ids(tokenizer, torch.from_numpy(row.astype(np.int64))[None])[0].numpy()
-        inside = np.flatnonzero(words >= 0)
-        place = generator.permutation(words.max() + 1)[words[inside]]
-        mixed = row.copy()
-        mixed[inside] = row[inside[np.argsort(place, kind="stable")]]
-        rows.append(mixed)
+    for index, (start, stop) in enumerate(pairwise(sequences.offsets)):
+        row, word = sequences[index].copy(), words[start:stop]
+        inside = np.flatnonzero(word >= 0)
+        first = word[inside[0]]
+        place = generator.permutation(word.max() - first + 1)[word[inside] - first]
+        row[inside] = row[inside[np.argsort(place, kind="stable")]]
+        rows.append(row)
     return Sequences.from_lists(rows, sequences.pad_id)
 
 
