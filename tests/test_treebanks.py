@@ -109,7 +109,9 @@ def test_rows_of_the_corpus_are_the_sentences_of_the_file():
     from unmasked.data import parsing
 
     columns = parsing.ewt({"dev": CONLLU.encode()}, "dev")
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values())]
+    rows = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
     read = trees.read_conllu(CONLLU)
     assert trees.from_rows(rows)[0] == read[0]
     assert trees.from_rows(rows)[1].words == read[1].words

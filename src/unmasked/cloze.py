@@ -1,9 +1,9 @@
 """Cloze masks: the label is a word of the sentence, and one mask a sentence hides it or not.
 
-Each sentence gets its label as a last word, `[CLS] a fine film positive [SEP]`. A *cloze* mask hides
-that word, which is then the downstream task itself; a *generic* mask hides any other token. The
-classifier reads the state of a [MASK] in the label's place (Zhang and Hashimoto 2021, section 3.2,
-as their released code has it).
+Each sentence gets its label as a last word, `[CLS] a fine film positive [SEP]`. A *cloze* mask
+hides that word, which is then the downstream task itself; a *generic* mask hides any other token.
+The classifier reads the state of a [MASK] in the label's place (Zhang and Hashimoto 2021,
+section 3.2, as their released code has it).
 """
 
 from __future__ import annotations
@@ -96,26 +96,38 @@ def cloze_evaluation_set(
 class ClozeClassifier(nn.Module):
     """Classifies from the state of the [MASK] that stands in the label's place.
 
-    Encoder and head transform are copies of the masked language model's. With `word_ids` the output
-    layer starts as the decoder's rows and biases of the label words, so that before any training the
-    classifier *is* the language model restricted to them; without, its rows are drawn anew.
+    Encoder and head transform are copies of the masked language model's; the output layer starts as
+    `weight` (classes, d) and `bias` (classes,), of which copies are taken too.
     """
 
-    def __init__(
-        self, model: MaskedLanguageModel, classes: int, word_ids: Sequence[int] | None = None
-    ) -> None:
+    def __init__(self, model: MaskedLanguageModel, weight: Tensor, bias: Tensor) -> None:
         super().__init__()
         self.bert = copy.deepcopy(model.bert)
         self.transform = copy.deepcopy(model.cls.predictions.transform)
-        self.output = nn.Linear(model.config.hidden_size, classes)
-        decoder = model.cls.predictions.decoder
+        self.output = nn.utils.skip_init(nn.Linear, *reversed(weight.shape), device=weight.device)
         with torch.no_grad():
-            if word_ids is None:
-                self.output.weight.normal_(0.0, model.config.initializer_range)
-                self.output.bias.zero_()
-            else:
-                self.output.weight.copy_(decoder.weight[list(word_ids)])
-                self.output.bias.copy_(decoder.bias[list(word_ids)])
+            self.output.weight.copy_(weight)
+            self.output.bias.copy_(bias)
+
+    @classmethod
+    def from_label_words(
+        cls, model: MaskedLanguageModel, word_ids: Sequence[int]
+    ) -> ClozeClassifier:
+        """Start from the decoder's rows and biases of the label words.
+
+        Before any training this classifier *is* the language model restricted to these words.
+        """
+        decoder, rows = model.cls.predictions.decoder, list(word_ids)
+        return cls(model, decoder.weight[rows], decoder.bias[rows])
+
+    @classmethod
+    def from_scratch(
+        cls, model: MaskedLanguageModel, classes: int, generator: torch.Generator
+    ) -> ClozeClassifier:
+        """Start from drawn rows and no bias: for a model that was never trained."""
+        spread, width = model.config.initializer_range, model.config.hidden_size
+        weight = spread * torch.randn(classes, width, generator=generator)
+        return cls(model, weight, torch.zeros(classes))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> SequenceClassifierOutput:
         """Logits (B, classes) of rows (B, L) that end `[MASK] [SEP]` before their padding."""

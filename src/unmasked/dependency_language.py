@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 ORDERS = ("head_initial", "mixed", "crossing")
 """Heads before their dependents; on either side; on either side with arcs that may cross."""
 
-_CANDIDATES = 20_000  # random trees among which those of the wanted arc length are chosen
+_CANDIDATES = 50_000  # random trees among which those of the wanted arc length are chosen
 _NEAR = 0.25  # words that a tree's mean arc length may be off
 _APART = 3  # positions in which two types differ at least, so that two hidden words leave one type
 _TRIES = 10_000
+_LINKS = 3  # most links of a word
 
 
 @dataclass(frozen=True)
@@ -38,25 +39,30 @@ class DependencyLanguage:
     """Sentences of ``length`` words with gold heads, and exact conditionals of the words.
 
     A sentence's type is uniform among ``types``. Word ``c * n + k`` is number k of class c, each
-    class holding n = vocabulary_size / classes words. The root's number is uniform; a dependent
-    takes, with probability ``strength``, the one number that its class pairs with the head's number
-    (a fixed permutation), and else a uniform one. So all words of a class are equally frequent at
-    every strength, and ``strength=0`` is the control: same trees, same frequencies, no dependence.
-    ``distance`` is the mean arc length in words that each tree has to within a quarter; ``order``
-    is one of ORDERS. Two types differ in the classes of at least three positions, so the type is
-    known whenever at most two words are hidden. ``seed`` fixes types and permutations.
+    class holding n = vocabulary_size / classes words. The root's number is uniform. A dependent's
+    is, with probability ``strength``, one of the ``choices`` numbers that its class pairs with the
+    head's number (fixed permutations), and else any of the n. So all words of a class are equally
+    frequent at every strength, and ``strength=0`` is the control: same trees, same frequencies, no
+    dependence. ``distance`` is the mean arc length in words that each tree has to within a quarter;
+    ``order`` is one of ORDERS; no word has more than three links. Two types differ in the classes
+    of at least three positions, so the type is known whenever at most two words are hidden.
+    ``seed`` fixes types and permutations.
 
-    Raises ValueError for a strength outside [0, 1], fewer than two words a class, a vocabulary
-    that the classes do not divide, an unknown order, a distance that no tree reaches, and more
-    types than can be told apart.
+    Information does not grow with strength throughout: when the other links of a word already
+    determine it, one more says nothing. Several choices and few links keep that effect small.
+
+    Raises ValueError for a strength outside [0, 1], a vocabulary that the classes do not divide or
+    that leaves too few words in each, an unknown order, a distance that too few trees reach, and
+    more types than can be told apart.
     """
 
     vocabulary_size: int = 32
     classes: int = 4
     length: int = 8
     types: int = 4
+    choices: int = 3
     strength: float = 0.8
-    distance: float = 2.5
+    distance: float = 3.25
     order: str = "mixed"
     seed: int = 0
     _types: tuple[SentenceType, ...] = field(init=False, repr=False, compare=False)
@@ -64,13 +70,14 @@ class DependencyLanguage:
     def __post_init__(self) -> None:
         if not 0 <= self.strength <= 1:
             raise ValueError(f"strength must lie in [0, 1], got {self.strength}")
-        for name, least in (("classes", 1), ("length", 3), ("types", 1)):
+        for name, least in (("classes", 1), ("length", 3), ("types", 1), ("choices", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if self.vocabulary_size < 2 * self.classes or self.vocabulary_size % self.classes:
+        least = self.classes * max(2, self.choices)
+        if self.vocabulary_size < least or self.vocabulary_size % self.classes:
             raise ValueError(
-                f"vocabulary_size must be a multiple of the {self.classes} classes with at least "
-                f"two words in each, got {self.vocabulary_size}"
+                f"vocabulary_size must be a multiple of the {self.classes} classes and at least "
+                f"{least} (two words and {self.choices} choices each), got {self.vocabulary_size}"
             )
         if self.order not in ORDERS:
             close = difflib.get_close_matches(str(self.order), ORDERS, n=1)
@@ -86,10 +93,10 @@ class DependencyLanguage:
     @cached_property
     def choice(self) -> NDArray[np.float64]:
         """(classes, numbers, numbers): [c, a, b] = p(dependent has number b | class c, head a)."""
-        rng = np.random.default_rng([self.seed, 1])
-        paired = np.stack([rng.permutation(self.numbers) for _ in range(self.classes)])
-        uniform = (1 - self.strength) / self.numbers
-        return uniform + self.strength * np.eye(self.numbers)[paired]
+        rng, n = np.random.default_rng([self.seed, 1]), self.numbers
+        first = np.stack([rng.permutation(n) for _ in range(self.classes)])
+        paired = np.eye(n)[(first[..., None] + np.arange(self.choices)) % n].mean(2)
+        return self.strength * paired + (1 - self.strength) / n
 
     def sample(
         self, count: int, generator: np.random.Generator
@@ -218,18 +225,15 @@ class DependencyLanguage:
     def _draw_types(self) -> tuple[SentenceType, ...]:
         rng = np.random.default_rng([self.seed, 0])
         heads, orders = random_trees(self.length, _CANDIDATES, self.order, rng)
-        off = np.abs(mean_arc_length(heads) - self.distance)
-        if (off <= _NEAR).sum() < self.types:
-            reached = np.quantile(mean_arc_length(heads), [0.01, 0.99])
+        near = np.flatnonzero(np.abs(mean_arc_length(heads) - self.distance) <= _NEAR)
+        if len(near) < self.types:
             raise ValueError(
-                f"distance {self.distance} is not reached by {self.types} trees of {self.length} "
-                f"words in {self.order} order; {reached[0]:.2f} to {reached[1]:.2f} is safe"
+                f"distance {self.distance} is out of reach: of {len(heads)} random trees over "
+                f"{self.length} words in {self.order} order {len(near)} have a mean arc length "
+                f"within {_NEAR} of it, and {self.types} are needed"
             )
-        chosen = np.flatnonzero(off <= _NEAR)[: self.types]
         classes = self._draw_classes(rng)
-        return tuple(
-            SentenceType(c, heads[t], orders[t]) for c, t in zip(classes, chosen, strict=True)
-        )
+        return tuple(map(SentenceType, classes, heads[near], orders[near]))
 
     def _draw_classes(self, rng: np.random.Generator) -> list[NDArray[np.int64]]:
         drawn: list[NDArray[np.int64]] = []
@@ -251,8 +255,8 @@ def random_trees(
     """At most ``count`` random trees: heads (T, length), -1 at the root, and positions heads first.
 
     Positions join one after another in a random order (``head_initial``: from left to right), each
-    below a uniform one of those that are there; trees with crossing arcs are then dropped unless
-    ``order`` is ``crossing``.
+    below a uniform one of those that are there. Trees with a word of more than three links are then
+    dropped, and those with crossing arcs unless ``order`` is ``crossing``.
     """
     joined = np.tile(np.arange(length), (count, 1))
     if order != "head_initial":
@@ -262,7 +266,10 @@ def random_trees(
     for step in range(1, length):
         below = generator.integers(step, size=count)
         heads[rows, joined[:, step]] = joined[rows, below]
-    kept = rows if order == "crossing" else np.flatnonzero(~_crossing(heads))
+    links = (heads >= 0) + (heads[:, :, None] == np.arange(length)).sum(1)
+    kept = links.max(1) <= _LINKS
+    if order != "crossing":
+        kept &= ~_crossing(heads)
     return heads[kept], joined[kept]
 
 

@@ -164,7 +164,8 @@ def learned_regression(
         rows = data[torch.randint(len(data), (batch_size,), generator=generator)]
         hidden = _hidden(rows.shape, keep, generator)
         guess = rows.masked_fill(hidden, 0.0) @ weight.T
-        error = (rows - guess)[hidden].square().sum() / hidden.sum().clamp(min=1)
+        missed = (rows - guess).masked_fill(~hidden, 0.0)
+        error = missed.square().sum() / hidden.sum().clamp(min=1)
         optimizer.zero_grad()
         error.backward()
         optimizer.step()
@@ -188,15 +189,19 @@ def correlation_scores(samples: Matrix) -> Matrix:
     return scores
 
 
-def graphical_lasso_scores(samples: Matrix, folds: int = 5) -> tuple[Matrix, float]:
+def graphical_lasso_scores(samples: Matrix, folds: int = 3) -> tuple[Matrix, float]:
     """Absolute partial correlations (n, n) of the graphical lasso, and its penalty.
 
-    The penalty is chosen by cross-validation on these same samples (scikit-learn).
+    Columns are scaled to unit mean square first, since the penalty is not indifferent to scale;
+    it is chosen by cross-validation on these same samples (scikit-learn).
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of penalties that are not chosen
-        model = GraphicalLassoCV(cv=folds, assume_centered=True).fit(samples)
-    return edge_scores(one_mask_regression(_symmetric(model.precision_)).coefficients), model.alpha_
+    model = GraphicalLassoCV(cv=folds, alphas=5, n_refinements=3, assume_centered=True)
+    with warnings.catch_warnings():  # of penalties that are tried and not chosen
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        model.fit(samples / np.sqrt(np.mean(samples**2, axis=0)))
+    found = one_mask_regression((model.precision_ + model.precision_.T) / 2)
+    return edge_scores(found.coefficients), float(model.alpha_)
 
 
 def recovery(scores: Matrix, edges: Edges) -> Recovery:
@@ -246,12 +251,8 @@ def _hidden(shape: torch.Size, keep: float, generator: torch.Generator) -> torch
     return torch.zeros(shape, dtype=torch.bool).scatter_(1, chosen, True)
 
 
-def _symmetric(matrix: Matrix) -> Matrix:
-    return (matrix + matrix.T) / 2
-
-
 def _checked(matrix: Matrix, name: str) -> Matrix:
-    """The matrix itself; ValueError unless it is symmetric and positive definite, at least 2 x 2."""
+    """The matrix; ValueError unless it is symmetric, positive definite and at least 2 x 2."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise ValueError(f"the {name} must be square with two variables or more: {matrix.shape}")
     gap = np.abs(matrix - matrix.T).max()

@@ -64,6 +64,11 @@ class TreeField:
         """(positions - 1, 2), each i < j, sorted."""
         return self._drawn[0].copy()
 
+    @property
+    def log_potentials(self) -> Floats:
+        """(positions - 1, values, values): the table of each of `edges`, rows for its first end."""
+        return self._drawn[1].copy()
+
     @cached_property
     def _links(self) -> list[dict[int, Floats]]:
         """For each position its neighbours with the log potential [own value, neighbour's]."""
@@ -126,7 +131,7 @@ class TreeField:
         evidence = np.where(possible, 0.0, -np.inf)
         inward, _ = self._inwards(evidence)
         out = np.empty(evidence.shape)
-        outward = {-1: np.zeros((len(tokens), self.values))}
+        outward: dict[int, Floats] = {}
         for node, parent in self._rooted:
             arriving = dict(inward[node])
             if parent >= 0:
@@ -170,12 +175,10 @@ class TreeField:
         """Messages towards the root, as {position: {child: (B, values)}}, and log p(evidence)
         without the normaliser, (B,). `evidence` (B, positions, values) is 0 or -inf."""
         inward: dict[int, dict[int, Floats]] = {node: {} for node, _ in self._rooted}
-        for node, parent in reversed(self._rooted):
+        for node, parent in reversed(self._rooted[1:]):
             source = sum(inward[node].values()) + evidence[:, node]
-            if parent < 0:
-                return inward, logsumexp(source, axis=1)
             inward[parent][node] = _through(source, self._links[node][parent])
-        raise AssertionError("a tree has a root")
+        return inward, logsumexp(sum(inward[0].values()) + evidence[:, 0], axis=1)
 
     def _checked(self, tokens: Tokens) -> Tokens:
         tokens = np.asarray(tokens)
@@ -206,8 +209,7 @@ def marginal_information(tokens: Tokens, values: int) -> Floats:
     joint = (indicator.T @ indicator / count).reshape(size, values, size, values)
     single = indicator.mean(0).reshape(size, values)
     product = single[:, :, None, None] * single[None, None]
-    seen = np.where(joint > 0, joint, 1.0) / np.where(joint > 0, product, 1.0)
-    nats = xlogy(joint, seen).sum((1, 3))
+    nats = (xlogy(joint, joint) - xlogy(joint, product)).sum((1, 3))
     np.fill_diagonal(nats, 0.0)
     return nats
 

@@ -29,8 +29,8 @@ from unmasked.treebanks import (
 
 __all__ = [
     "ParsedSentence", "adjacent_chain", "at_most", "difference_interval", "from_rows", "gold_edges",
-    "gold_relations", "maximum_spanning_tree", "projective_tree", "random_tree", "read_conllu",
-    "read_conllx", "recall_by_distance", "relation_table", "uuas", "uuas_interval",
+    "gold_relations", "log_odds_ratio", "maximum_spanning_tree", "projective_tree", "random_tree",
+    "read_conllu", "read_conllx", "recall_by_distance", "relation_table", "uuas", "uuas_interval",
 ]  # fmt: skip
 
 ADJACENT_BONUS = 1e-4
@@ -185,7 +185,7 @@ def relation_table(
         for pair, relation in zip(pairs, gold_relations(sentence), strict=True):
             line = counts.setdefault(relation, np.zeros(3, dtype=np.int64))
             line += (1, pair in ours, pair in theirs)
-    lines = [(name, *map(int, c), *_log_odds_ratio(*c)) for name, c in counts.items()]
+    lines = [(name, *map(int, c), *log_odds_ratio(*c)) for name, c in counts.items()]
     columns = ["relation", "gold", "correct", "chain", "log_odds_ratio", "low", "high"]
     table = pd.DataFrame(lines, columns=columns)
     gain = (table["correct"] - table["chain"]) / table["gold"]
@@ -193,7 +193,11 @@ def relation_table(
     return table.loc[order].reset_index(drop=True)
 
 
-def _log_odds_ratio(gold: int, correct: int, chain: int) -> tuple[float, float, float]:
+def log_odds_ratio(gold: int, correct: int, chain: int) -> tuple[float, float, float]:
+    """Log odds ratio of `correct` against `chain` found of `gold` edges, and its 95 % ends.
+
+    Where one of the four numbers is 0, half an edge is added to each (Haldane's correction).
+    """
     cells = np.array([correct, gold - correct, chain, gold - chain], dtype=np.float64)
     cells += 0.5 * (cells == 0).any()
     ratio = np.log(cells[0] * cells[3] / (cells[1] * cells[2]))

@@ -7,9 +7,11 @@ import torch
 from transformers import AutoModelForMaskedLM
 
 from unmasked import data
+from unmasked.batches import Masking, masked_batches
 from unmasked.experiments import corpora, pretraining, snapshots
 from unmasked.experiments.pretraining import PretrainingConfig
 from unmasked.experiments.snapshots import shuffled_words, train_snapshots
+from unmasked.masking import MaskingVocabulary
 from unmasked.tokens import encode, train_tokenizer, word_ids
 
 CONFIG = PretrainingConfig(
@@ -45,6 +47,20 @@ def test_the_last_natural_snapshot_is_the_model_of_the_plain_run(tmp_path):
     earlier = weights(kept.folders[2])
     assert any(not torch.equal(earlier[name], found[name]) for name in found)
     assert [point.step for point in kept.evaluations] == [0, 2, 4]
+    corpus = pretraining.corpus_of(CONFIG)
+    rows, tokenizer = corpus.train, corpus.tokenizer
+    drawn = masked_batches(
+        rows, MaskingVocabulary.from_tokenizer(tokenizer), Masking(), CONFIG.batch_size, 0
+    )
+    assert kept.evaluations[1].tokens == drawn(0).tokens + drawn(1).tokens
+
+
+def test_a_run_ends_with_its_last_snapshot_in_the_middle_of_the_schedule(tmp_path):
+    whole = train_snapshots(CONFIG, "natural", (2, 4), 0, tmp_path / "whole")
+    half = train_snapshots(CONFIG, "natural", (0, 2), 0, tmp_path / "half")
+    expected, found = weights(whole.folders[2]), weights(half.folders[2])
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+    assert half.evaluations == whole.evaluations[:2]
 
 
 def test_a_killed_run_resumes_to_the_same_weights_and_a_finished_one_is_read(tmp_path, monkeypatch):

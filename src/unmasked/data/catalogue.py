@@ -113,7 +113,7 @@ _VADER_LEXICON = Source(
     "sentiment analysis of social media text. ICWSM 8.",
     splits=("all",),
     columns={
-        "word": "a word, phrase or emoticon; ten stand in the list twice",
+        "word": "a word, phrase or emoticon; a few stand in the list more than once",
         "valence": "mean of ten raters, from -4 (negative) to 4 (positive)",
     },
     parse=parsing.vader_lexicon,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,8 +21,8 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from unmasked import models
-from unmasked.batches import Batch, Masking, masked_batches
-from unmasked.checkpoints import Evaluation, discard_checkpoint
+from unmasked.batches import Batch, Masking, batch_indices, masked_batches
+from unmasked.checkpoints import discard_checkpoint
 from unmasked.evaluation import evaluate_masked
 from unmasked.experiments import corpora
 from unmasked.experiments.pretraining import (
@@ -35,7 +36,16 @@ from unmasked.tokens import Sequences, word_ids
 from unmasked.training import Execution, Recipe, fit, masked_loss
 
 Order = Literal["natural", "shuffled"]
-FINISHED = "finished.json"
+RECORD = "evaluations.json"
+
+
+@dataclass(frozen=True)
+class Point:
+    """Metrics on the held-out sequences after `step` updates on `tokens` tokens."""
+
+    step: int
+    tokens: int
+    metrics: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,11 @@ class Snapshots:
     """The folders of the saved models by step, and the evaluations of the run."""
 
     folders: dict[int, Path]
-    evaluations: tuple[Evaluation, ...]
+    evaluations: tuple[Point, ...]
+
+
+class _LastSnapshotError(Exception):
+    """Ends a run whose last snapshot is saved before its last step."""
 
 
 def train_snapshots(
@@ -51,9 +65,10 @@ def train_snapshots(
 ) -> Snapshots:
     """Train as the book model was trained and save the model after each of `steps`.
 
-    Step 0 is the untrained model; every other step must be one that the recipe evaluates. A killed
-    run goes on from its last checkpoint, and a finished one is read back. Raises ValueError for a
-    step that is never evaluated.
+    Step 0 is the untrained model; every other step must be one that the recipe evaluates. The run
+    ends with the last of them, in the middle of the recipe's schedule if that is where it stands.
+    A killed run goes on from its last checkpoint, and a finished one is read back. Raises
+    ValueError for a step that is never evaluated.
     """
     wanted = sorted(set(steps))
     recipe = Recipe(
@@ -68,14 +83,13 @@ def train_snapshots(
     if missing := [step for step in wanted if step and step not in evaluated]:
         raise ValueError(f"no evaluation, so no snapshot, at step {missing[0]} of {recipe.steps}")
     folders = {step: folder / f"step-{step}" for step in wanted}
-    finished = folder / FINISHED
-    if not finished.is_file():
+    points = _recorded(folder)
+    if wanted[-1] not in points:
         folder.mkdir(parents=True, exist_ok=True)
-        evaluations = _train(config, recipe, order, folders, seed, folder)
-        _write(finished, json.dumps([asdict(point) for point in evaluations]))
+        _train(config, recipe, order, folders, seed, folder)
         discard_checkpoint(folder)
-    points = json.loads(finished.read_text(encoding="utf-8"))
-    return Snapshots(folders, tuple(Evaluation(**point) for point in points))
+        points = _recorded(folder)
+    return Snapshots(folders, tuple(points[step] for step in sorted(points)))
 
 
 def shuffled_words(
@@ -105,8 +119,8 @@ def _train(
     folders: dict[int, Path],
     seed: int,
     workdir: Path,
-) -> tuple[Evaluation, ...]:
-    """Train, saving the snapshots on the way; the first evaluation is the untrained model's."""
+) -> None:
+    """Train, saving the snapshots and recording the evaluations on the way."""
     corpus = _ordered(corpus_of(config), order)
     validation = evaluation_sets(corpus, config)["all"]
     vocabulary = MaskingVocabulary.from_tokenizer(corpus.tokenizer)
@@ -115,24 +129,32 @@ def _train(
         models.bert_config(config.size, vocabulary.size, max_length=config.max_length), seed
     )
     draw = masked_batches(corpus.train, vocabulary, masking, recipe.batch_size, seed)
+    rows_at = batch_indices(corpus.train.lengths, recipe.batch_size, seed)
     begun = [0]
 
     def batch_at(step: int) -> Batch:
+        if step == max(folders):
+            raise _LastSnapshotError
         begun[0] = step + 1
         return draw(step)
 
     def evaluate(current: torch.nn.Module) -> dict[str, float]:
-        if begun[0] in folders:
-            save_model(current, corpus.tokenizer, folders[begun[0]])
-        return evaluate_masked(current, validation)
+        step = begun[0]
+        if step in folders:
+            save_model(current, corpus.tokenizer, folders[step])
+        metrics = evaluate_masked(current, validation)
+        tokens = sum(int(corpus.train.lengths[list(rows_at(s))].sum()) for s in range(step))
+        _record(workdir, Point(step, tokens, metrics))
+        return metrics
 
-    start = Evaluation(0, 0, 0.0, evaluate(model))
-    history = fit(
-        model, batch_at, recipe, loss=masked_loss, evaluate=evaluate, seed=seed,
-        signature={"data": corpus.train.checksum(), "masking": asdict(masking)},
-        workdir=workdir, execution=Execution(bf16=config.bf16),
-    )  # fmt: skip
-    return (start, *history.evaluations)
+    if 0 not in _recorded(workdir):
+        evaluate(model)
+    with suppress(_LastSnapshotError):
+        fit(
+            model, batch_at, recipe, loss=masked_loss, evaluate=evaluate, seed=seed,
+            signature={"data": corpus.train.checksum(), "masking": asdict(masking)},
+            workdir=workdir, execution=Execution(bf16=config.bf16),
+        )  # fmt: skip
 
 
 def _ordered(corpus: corpora.Corpus, order: Order) -> corpora.Corpus:
@@ -146,7 +168,16 @@ def _ordered(corpus: corpora.Corpus, order: Order) -> corpora.Corpus:
     return replace(corpus, train=train, validation=held_out)
 
 
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+def _recorded(folder: Path) -> dict[int, Point]:
+    """The evaluations of a run so far, by step."""
+    path = folder / RECORD
+    lines = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    return {line["step"]: Point(**line) for line in lines}
+
+
+def _record(folder: Path, point: Point) -> None:
+    """Add an evaluation; the file is replaced in one step."""
+    points = {**_recorded(folder), point.step: point}
+    partial = folder / f"{RECORD}.{os.getpid()}.partial"
+    partial.write_text(json.dumps([asdict(each) for each in points.values()]), encoding="utf-8")
+    os.replace(partial, folder / RECORD)
