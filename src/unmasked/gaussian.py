@@ -24,6 +24,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 Matrix = NDArray[np.float64]
 Edges = NDArray[np.int64]
+PENALTIES = tuple(np.geomspace(0.001, 0.5, 12).tolist())  # for variables of unit variance
 SYMMETRY = 1e-8  # relative: what rounding may do to a symmetric matrix
 
 
@@ -193,9 +194,10 @@ def graphical_lasso_scores(samples: Matrix, folds: int = 3) -> tuple[Matrix, flo
     """Absolute partial correlations (n, n) of the graphical lasso, and its penalty.
 
     Columns are scaled to unit mean square first, since the penalty is not indifferent to scale;
-    it is chosen by cross-validation on these same samples (scikit-learn).
+    it is chosen among PENALTIES by cross-validation on these same samples (scikit-learn, whose own
+    search can stop at a far too large penalty when a smaller one does not converge).
     """
-    model = GraphicalLassoCV(cv=folds, alphas=5, n_refinements=3, assume_centered=True)
+    model = GraphicalLassoCV(cv=folds, alphas=PENALTIES, assume_centered=True)
     with warnings.catch_warnings():  # of penalties that are tried and not chosen
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)

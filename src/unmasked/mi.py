@@ -51,7 +51,7 @@ def conditional_mutual_information(
     generator: torch.Generator,
     head: int = 64,
     tail: int = 64,
-    sweeps: int = 8,
+    sweeps: int = 1000,
     steps: int = 2000,
     burn_in: float = 0.2,
     window: int | None = None,
@@ -66,10 +66,11 @@ def conditional_mutual_information(
     With a tokenizer each sentence is a list of words; with a `MaskingVocabulary` it is an int64
     tensor of ids, special ids included, and every other position is a word of its own.
 
-    estimator: "head_tail" (`head` likeliest values and `tail` draws a side, `sweeps` rounds; a head
-    of the vocabulary's size is exact but for the sweeps), "gibbs" (the official algorithm, `steps`
-    steps of which the share `burn_in` is dropped), "gibbs_rb" (the same chain, whole rows), "exact"
-    (all V values, 32 V^2 bytes), and under their own names "cpmi" and "kl_cpmi", other quantities.
+    estimator: "head_tail" (`head` likeliest values and `tail` draws a side, whose weights alternate
+    until they stay, at most `sweeps` rounds; exact if head + tail reach the vocabulary's size),
+    "gibbs" (the official algorithm, `steps` steps of which the share `burn_in` is dropped),
+    "gibbs_rb" (the same chain, whole rows), "exact" (all V values, 32 V^2 bytes), and under their
+    own names "cpmi" and "kl_cpmi", other quantities.
     window: pairs further apart are left at 0; the released code used 9.
     batch_rows: rows a forward pass; changes nothing but speed and memory.
     folder: finished sentences are kept there and read again by a later call with the same model,

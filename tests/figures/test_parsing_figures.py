@@ -109,3 +109,11 @@ def test_relations_are_pooled_over_seeds_and_rare_ones_left_out():
     odds = trees.log_odds_ratio(15, 12, 6)
     assert frame.iloc[0, -1].startswith(f"{odds[0]:.1f} [")
     assert len(parsing.relation_frame(parsing_rows(), at_least=1)) == 3
+
+
+def test_a_sentence_without_a_gold_tree_says_so_and_names_the_links():
+    none = np.zeros((0, 2), dtype=np.int64)
+    drawn = parsing.information_figure(MATRIX, WORDS, PREDICTED, none)
+    assert drawn.alt.endswith("no gold tree is given.")
+    assert drawn.caption.startswith("The tree over the matrix links ")
+    assert "gold" not in drawn.caption

@@ -42,14 +42,14 @@ from unmasked.timing import Ratio, interleaved, seconds
 
 Row = Mapping[str, object]
 Positive = Annotated[int, Field(ge=1)]
-PUBLISHED_STEPS, PUBLISHED_BATCH = 2_000, 256
 CALLS = ("head_tail", 64)  # the estimator whose growth is shown
 
 
 class EstimatorCostConfig(BaseModel):
     """The model and what of it is timed.
 
-    `timed_steps` of the published steps are run, `timed_pairs` of a sentence's pairs; `lengths`
+    The published chain has `published_steps` steps in batches of `published_batch` pairs; of those
+    `timed_steps` steps are run, and `timed_pairs` of a sentence's pairs elsewhere. `lengths`
     are words of the sentences and `vocabularies` sizes of random-weights models to show growth;
     `accuracy_sentences` with predictions over `values` word pieces give the errors.
     """
@@ -58,6 +58,8 @@ class EstimatorCostConfig(BaseModel):
 
     checkpoint: str
     words: Annotated[int, Field(ge=3)] = 10
+    published_steps: Positive = 2000
+    published_batch: Positive = 256
     timed_steps: Positive
     timed_pairs: Positive
     repeats: Positive
@@ -70,11 +72,14 @@ class EstimatorCostConfig(BaseModel):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Seconds a sentence of the published chain over those of an estimator, and the goal."""
+    """Seconds a sentence of the published chain over those of an estimator, and the goal.
+
+    `setting` is the head, and the tail, or None for a chain as long as the published one.
+    """
 
     label: str
     estimator: str
-    setting: int
+    setting: int | None
     goal: float | None = None
 
 
@@ -82,7 +87,7 @@ BENCHMARKS = MappingProxyType(
     {
         "information_64": Benchmark("information, head + tail 64 + 64", "head_tail", 64, 40.0),
         "information_32": Benchmark("information, head + tail 32 + 32", "head_tail", 32),
-        "information_rb": Benchmark("information, whole-row chain", "gibbs_rb", PUBLISHED_STEPS),
+        "information_rb": Benchmark("information, whole-row chain", "gibbs_rb", None),
     }
 )
 
@@ -106,7 +111,7 @@ def compute_estimator_cost(config: EstimatorCostConfig, seed: int, workdir: Path
 
 def published_label(config: EstimatorCostConfig) -> str:
     """What was timed of the published chain."""
-    return f"published chain of {PUBLISHED_STEPS:,} steps, from {config.timed_steps} of them"
+    return f"published chain of {config.published_steps:,} steps, from {config.timed_steps} of them"
 
 
 def measured(name: str, config: EstimatorCostConfig) -> Ratio:
@@ -114,12 +119,14 @@ def measured(name: str, config: EstimatorCostConfig) -> Ratio:
     benchmark = BENCHMARKS[name]
     model, vocabulary = _named(config)
     sentence = sample_sentence(model, vocabulary, config.words)
-    slow = partial(published_gibbs, model, vocabulary.mask_token_id, sentence, config.timed_steps)
-    fast = timed_estimate(model, vocabulary, sentence, benchmark.estimator, benchmark.setting,
+    slow = partial(published_gibbs, model, vocabulary.mask_token_id, sentence,
+                   config.published_batch, config.timed_steps)  # fmt: skip
+    setting = benchmark.setting or config.published_steps
+    fast = timed_estimate(model, vocabulary, sentence, benchmark.estimator, setting,
                           config.timed_pairs)  # fmt: skip
     ratio = interleaved(slow, fast, config.repeats)
     pairs = len(sentence.pairs(None))
-    slow_scale = PUBLISHED_STEPS / config.timed_steps * pairs / PUBLISHED_BATCH
+    slow_scale = config.published_steps / config.timed_steps * pairs / config.published_batch
     fast_scale = pairs / min(config.timed_pairs, pairs)
     scale = slow_scale / fast_scale
     return replace(
@@ -136,20 +143,21 @@ def ratio_rows(name: str, ratio: Ratio) -> Iterator[Row]:
 
 @torch.inference_mode()
 def published_gibbs(
-    model: nn.Module, mask_token_id: int, sentence: Encoded, steps: int, burn_in: int = 0
+    model: nn.Module, mask_token_id: int, sentence: Encoded, batch: int, steps: int
 ) -> Tensor:
-    """The official chain on a batch of 256 pairs: information (256, 2), nats, of both sides.
+    """The official chain on a batch of pairs: information (batch, 2), nats, of both sides.
 
-    The sentence's pairs are repeated to fill the batch. Draws are torch's global ones.
+    The sentence's pairs are repeated to fill the batch, a fifth of the steps is dropped, and draws
+    are torch's global ones. Only sums of the distributions are kept.
     """
-    pairs = sentence.pairs(None)
-    chosen = torch.tensor([pairs[k % len(pairs)] for k in range(PUBLISHED_BATCH)])
+    pairs, burn_in = sentence.pairs(None), steps // 5
+    chosen = torch.tensor([pairs[k % len(pairs)] for k in range(batch)])
     places = sentence.positions[chosen].to(model.device)
-    rows = sentence.ids.repeat(PUBLISHED_BATCH, 1).to(model.device)
+    rows = sentence.ids.repeat(batch, 1).to(model.device)
     rows.scatter_(1, places, mask_token_id)
     everything = torch.ones_like(rows)
-    number = torch.arange(PUBLISHED_BATCH, device=model.device)
-    sums = torch.zeros(PUBLISHED_BATCH, 2, model.config.vocab_size, device=model.device)
+    number = torch.arange(batch, device=model.device)
+    sums = torch.zeros(batch, 2, model.config.vocab_size, device=model.device)
     drawn, logs = [], []
     for step in range(steps):
         for side in (0, 1):
@@ -237,8 +245,9 @@ def _timed_rows(
 def _accuracy_rows(config: EstimatorCostConfig, seed: int) -> Iterator[Row]:
     """Root mean square error against `exact` of what is timed, on the reduced vocabulary."""
     source: Source = text_source(_accuracy_config(config), seed)
-    compared = [("gibbs", PUBLISHED_STEPS, "published chain")]
-    compared += [(b.estimator, b.setting, b.label) for b in BENCHMARKS.values()]
+    steps = config.published_steps
+    compared = [("gibbs", steps, "published chain")]
+    compared += [(b.estimator, b.setting or steps, b.label) for b in BENCHMARKS.values()]
     errors: dict[str, list[np.ndarray]] = {label: [] for _, _, label in compared}
     for sentence, allowed in zip(source.sentences, source.allowed, strict=True):
         reader = CountingReader(source.model, source.mask_token_id, BATCH_ROWS, allowed)

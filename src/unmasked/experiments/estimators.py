@@ -29,7 +29,7 @@ from unmasked.masking import MaskingVocabulary
 from unmasked.mi_estimators import ESTIMATORS, Settings
 from unmasked.mi_rows import Pair, Read, Reader, seeded_pair
 from unmasked.mi_sentences import Encoded, encode_sentences
-from unmasked.tokens import SPECIAL_TOKENS, Sequences
+from unmasked.tokens import SPECIAL_TOKENS, Sequences, encode
 from unmasked.training import Recipe, pretrain
 from unmasked.trees import maximum_spanning_tree
 
@@ -38,7 +38,7 @@ Positive = Annotated[int, Field(ge=1)]
 LANGUAGE, TEXT = "dependency language", "named model"
 SPECIALS = len(SPECIAL_TOKENS)
 CLS, SEP, MASK = (SPECIAL_TOKENS.index(token) for token in ("[CLS]", "[SEP]", "[MASK]"))
-BATCH_ROWS = 128
+BATCH_ROWS, SWEEPS = 128, 1000  # as `mi.conditional_mutual_information` has them
 
 
 class EstimatorsConfig(BaseModel):
@@ -113,7 +113,9 @@ def compute_estimators(config: EstimatorsConfig, seed: int, workdir: Path) -> It
 def settings_of(estimator: str, setting: int | None) -> Settings:
     """Settings of an estimator at one size: the head (and tail), or the steps of a chain."""
     size = setting or 1
-    return Settings(estimator, head=size, tail=size, sweeps=8, steps=size, burn_in=0.2, window=None)
+    return Settings(
+        estimator, head=size, tail=size, sweeps=1000, steps=size, burn_in=0.2, window=None
+    )
 
 
 def sizes(config: EstimatorsConfig) -> list[tuple[str, int | None]]:
@@ -225,8 +227,9 @@ def text_source(config: EstimatorsConfig, seed: int) -> Source:
     """The named model, held-out review sentences of `words` pieces, and reduced vocabularies."""
     model, tokenizer = load_named(config.checkpoint)
     vocabulary = MaskingVocabulary.from_tokenizer(tokenizer)
-    pieces = [tokenizer.encode(text) for text in texts("movie_reviews", "validation")]
-    ids = [torch.tensor(row) for row in pieces]
+    longest = model.config.max_position_embeddings
+    rows = encode(texts("movie_reviews", "validation"), tokenizer, longest, split_long=False)
+    ids = [torch.from_numpy(rows[i].astype(np.int64)) for i in range(len(rows))]
     counts = torch.bincount(torch.cat(ids), minlength=vocabulary.size) * vocabulary.is_ordinary
     frequent = counts.topk(config.values).indices
     fitting = [

@@ -22,11 +22,5 @@ PARSING = (
     {"system": "adjacent chain", "WSJ10": 54.13, "WSJ-200": 47.69, "source": "this book"},
 )  # fmt: skip
 
-# Jian and Reddy 2023, table 5: recall in percent of subject-verb links across a relative clause.
-LONG_DISTANCE = (
-    {"clause": "object relative", "mutual information": 8.9, "Jian and Reddy 2023": 79.5},
-    {"clause": "subject relative", "mutual information": 1.9, "Jian and Reddy 2023": 63.0},
-)
-
 BERT_BASE_CASED_PARAMETERS = 108_340_804
 """Of `BertForMaskedLM` with the shape of bert-base-cased, tied embeddings counted once."""

@@ -124,13 +124,7 @@ def compatibility_figure(fields: pd.DataFrame, book: pd.DataFrame) -> Figure:
     `fields` are rows of the experiment tree_field, of which the last step counts, `book` those of
     compatibility.
     """
-    trained = fields[(fields["method"] == "model") & (fields["step"] == fields["step"].max())]
-    parts = [
-        trained.assign(who="tree field, " + trained["masking"]),
-        book.assign(who=book["model"].str.replace("_", " ") + ", " + book["weights"] + " weights"),
-    ]
-    both = pd.concat([part[["who", "metric", "seed", "value"]] for part in parts])
-    data = with_intervals(both[both["metric"].isin(list(SIZES))], ["who", "metric"])
+    data = _sizes(fields, book)
     names = list(dict.fromkeys(data["who"]))
     figure, axes = new_axes(height=0.9 + 0.45 * len(names))
     for number, (metric, label) in enumerate(SIZES.items()):
@@ -163,6 +157,17 @@ def compatibility_figure(fields: pd.DataFrame, book: pd.DataFrame) -> Figure:
         else f"The largest imbalance is {table[worst, 'imbalance']:.2f} nats, of {worst}.",
         data,
     )
+
+
+def _sizes(fields: pd.DataFrame, book: pd.DataFrame) -> pd.DataFrame:
+    """Imbalance and log odds ratios with intervals, by `who` they belong to."""
+    trained = fields[(fields["method"] == "model") & (fields["step"] == fields["step"].max())]
+    parts = [
+        trained.assign(who="tree field, " + trained["masking"]),
+        book.assign(who=book["model"].str.replace("_", " ") + ", " + book["weights"] + " weights"),
+    ]
+    both = pd.concat([part[["who", "metric", "seed", "value"]] for part in parts])
+    return with_intervals(both[both["metric"].isin(list(SIZES))], ["who", "metric"])
 
 
 def _best(data: pd.DataFrame, count: float) -> pd.Series:

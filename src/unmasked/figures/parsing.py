@@ -36,7 +36,8 @@ def information_figure(
 ) -> Figure:
     """One sentence: its matrix (W, W) in nats as a heat map, above it both trees as arcs.
 
-    Predicted edges (k, 2) arch above the words, gold ones below; edges in both are drawn bold.
+    Predicted edges (k, 2) arch above the words, gold ones below; edges in both are drawn bold. Give
+    gold edges of shape (0, 2) where no tree is known.
     """
     with sns.axes_style("white"):
         figure = MatplotlibFigure(figsize=(WIDTH, 6.6), layout="constrained")
@@ -55,6 +56,10 @@ def information_figure(
                        color="white" if value > 0.6 * top else "black")  # fmt: skip
     figure.colorbar(image, ax=below, label="nats", shrink=0.8)
     said = _linked(words, predicted)
+    judged = f"the gold tree links {_linked(words, gold)}"
+    caught = f"{len(common)} of the {len(gold)} gold edges are in the tree over the matrix"
+    if not len(gold):
+        judged, caught = "no gold tree is given", f"The tree over the matrix links {said}"
     i, j = np.unravel_index(np.nanargmax(off), off.shape)
     data = pd.DataFrame(matrix, columns=list(words)).assign(word=list(words))
     return Figure(
@@ -62,8 +67,8 @@ def information_figure(
         figure,
         f"A matrix of {len(words)} by {len(words)} words in nats, and two trees drawn as arcs. The "
         f"largest entry is {top:.2f} for “{words[i]}” given “{words[j]}”. The tree over the matrix "
-        f"links {said}; the gold tree links {_linked(words, gold)}.",
-        f"{len(common)} of the {len(gold)} gold edges are in the tree over the matrix.",
+        f"links {said}; {judged}.",
+        f"{caught}.",
         data,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import seaborn as sns
+from matplotlib.ticker import MaxNLocator
 
 from unmasked.figures.common import (
     MARKERS,
@@ -82,7 +83,8 @@ def released_defects_figure(rows: pd.DataFrame, dataset: str) -> Figure:
         )  # fmt: skip
     axes.axvline(0.0, color="0.3", linewidth=1.0, linestyle=":")
     axes.set_yticks(range(len(kinds)), [f"{start}, {size:,.0f}" for start, size in kinds])
-    axes.invert_yaxis()
+    axes.set_ylim(len(kinds) - 0.5, -0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set(xlabel="added to the reported accuracy", ylabel="start, labelled sentences")
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.4, 1.0))
     overall = with_intervals(defect_effects(rows, dataset), "defect")
