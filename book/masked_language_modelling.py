@@ -66,7 +66,7 @@ say(
 # must lie wholly on the stated side.
 
 # %%
-_verdicts = [v for v in claims.ledger() if v.paper == "this book"]
+_verdicts = [v for v in claims.ledger() if v.where.startswith("Chapter 1")]
 table(tables.ledger_frame(_verdicts), "The claims of this chapter and their verdicts")
 
 # %% [markdown]

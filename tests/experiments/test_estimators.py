@@ -16,7 +16,8 @@ CONFIG = EstimatorsConfig(
     language_sentences=1, training_sentences=64, training_steps=2, heads=(2, 18, 20), steps=(20,),
 )  # fmt: skip
 COST = EstimatorCostConfig(
-    checkpoint="book_model", words=4, published_steps=20, published_batch=8, timed_steps=1, timed_pairs=2, repeats=1, lengths=(3,),
+    checkpoint="book_model", words=4, published_steps=20, published_batch=8, timed_steps=1,
+    timed_pairs=2, repeats=1, lengths=(3,),
     vocabularies=(40,), size="tiny", values=8, accuracy_sentences=1,
 )  # fmt: skip
 

@@ -249,6 +249,39 @@ def test_history_rows_name_order_step_and_tokens(monkeypatch, tmp_path):
     assert len({tuple(r) for r in made}) == 1
 
 
+def test_a_finished_model_takes_the_place_of_the_last_step(monkeypatch, tmp_path):
+    import datasets
+
+    from unmasked import data
+    from unmasked.experiments import corpora
+
+    texts = [" ".join(sentence.words) for sentence in TEMPLATES]
+    corpora.corpus.cache_clear()
+    monkeypatch.setattr(
+        data, "load", lambda *a, **k: datasets.Dataset.from_dict({"text": texts[:60]})
+    )
+    whole = history(natural=(2, 4), shuffled=())
+    trained = list(parsing_history.compute_parsing_history(whole, 0, tmp_path / "whole"))
+    final = str(tmp_path / "whole" / "natural" / "step-4")
+    short = history(natural=(2,), shuffled=(), final=final)
+    given = list(parsing_history.compute_parsing_history(short, 0, tmp_path / "short"))
+    corpora.corpus.cache_clear()
+
+    def at_the_end(rows):
+        rows = [row for row in rows if row["step"] == 4]
+        return {row["metric"]: (row["value"], row["tokens"]) for row in rows}
+
+    expected, found = at_the_end(trained), at_the_end(given)
+    assert expected.keys() == found.keys()
+    for metric, (value, tokens) in expected.items():
+        # the snapshot is kept in half precision, the loss was taken before
+        assert found[metric][0] == pytest.approx(value, rel=1e-3)
+        assert found[metric][1] == tokens
+    assert parsing_history.data_checksum(short) != parsing_history.data_checksum(
+        short.model_copy(update={"final": None})
+    )
+
+
 def test_the_published_size_of_bert_is_that_of_its_shape():
     from transformers import BertConfig, BertForMaskedLM
 

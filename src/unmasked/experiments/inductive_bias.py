@@ -44,6 +44,8 @@ _ALL = (
                cloze_counts.counts_checksum),
     Experiment("lexicon_tuning", lexicon_masks.LexiconMasksConfig,
                lexicon_tuning.compute_lexicon_tuning, lexicon_masks.masks_checksum),
+    Experiment("lexicon_tuning_many", lexicon_masks.LexiconMasksConfig,
+               lexicon_tuning.compute_lexicon_tuning, lexicon_masks.masks_checksum),
     Experiment("lexicon_masks", lexicon_masks.LexiconMasksConfig,
                lexicon_masks.compute_lexicon_masks, lexicon_masks.masks_checksum),
     Experiment("graphs", graphs.GraphsConfig, graphs.compute_graphs),

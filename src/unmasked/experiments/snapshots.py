@@ -112,6 +112,12 @@ def shuffled_words(
     return Sequences.from_lists(rows, sequences.pad_id)
 
 
+def tokens_seen(sequences: Sequences, batch_size: int, seed: int, steps: int) -> int:
+    """Tokens in the first `steps` batches of a run."""
+    rows_at = batch_indices(sequences.lengths, batch_size, seed)
+    return sum(int(sequences.lengths[list(rows_at(step))].sum()) for step in range(steps))
+
+
 def _train(
     config: PretrainingConfig,
     recipe: Recipe,
@@ -129,7 +135,6 @@ def _train(
         models.bert_config(config.size, vocabulary.size, max_length=config.max_length), seed
     )
     draw = masked_batches(corpus.train, vocabulary, masking, recipe.batch_size, seed)
-    rows_at = batch_indices(corpus.train.lengths, recipe.batch_size, seed)
     begun = [0]
 
     def batch_at(step: int) -> Batch:
@@ -143,7 +148,7 @@ def _train(
         if step in folders:
             save_model(current, corpus.tokenizer, folders[step])
         metrics = evaluate_masked(current, validation)
-        tokens = sum(int(corpus.train.lengths[list(rows_at(s))].sum()) for s in range(step))
+        tokens = tokens_seen(corpus.train, recipe.batch_size, seed, step)
         _record(workdir, Point(step, tokens, metrics))
         return metrics
 
