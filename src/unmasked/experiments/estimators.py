@@ -102,7 +102,7 @@ def data_checksum(config: EstimatorsConfig) -> str:
 
 
 def compute_estimators(config: EstimatorsConfig, seed: int, workdir: Path) -> Iterator[Row]:
-    """Bias, RMSE, rank correlation, tree overlap and rows of every estimator, on both sources.
+    """Bias, errors, rank correlation, tree overlap and rows of every estimator, on both sources.
 
     The seed chooses sentences, draws, and the tiny model's training. Nothing is kept in `workdir`.
     """
@@ -187,6 +187,7 @@ def _scores(
     ]
     yield "bias", float(errors.mean()), "nats"
     yield "rmse", float(np.sqrt(np.mean(errors**2))), "nats"
+    yield "median_error", float(np.median(np.abs(errors))), "nats"
     yield "rank_correlation", float(np.mean(ranks)), "share"
     yield "tree_overlap", float(np.mean(overlaps)), "share"
     yield "rows", float(np.mean([one.rows for one in estimates])), "rows"

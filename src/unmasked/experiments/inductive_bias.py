@@ -48,6 +48,8 @@ _ALL = (
                lexicon_tuning.compute_lexicon_tuning, lexicon_masks.masks_checksum),
     Experiment("lexicon_masks", lexicon_masks.LexiconMasksConfig,
                lexicon_masks.compute_lexicon_masks, lexicon_masks.masks_checksum),
+    Experiment("lexicon_news", lexicon_masks.LexiconMasksConfig,
+               lexicon_masks.compute_lexicon_masks, lexicon_masks.masks_checksum),
     Experiment("graphs", graphs.GraphsConfig, graphs.compute_graphs),
     Experiment("tree_field", tree_fields.TreeFieldConfig, tree_fields.compute_tree_field),
     Experiment("compatibility", compatibility.CompatibilityConfig,
