@@ -248,8 +248,14 @@ def test_a_missing_claims_file_is_refused(tmp_path):
 
 
 def test_the_books_own_claims_are_those_of_the_three_papers():
-    papers = pd.Series([claim.paper for claim in load_claims()]).value_counts()
-    assert papers["Zhang and Hashimoto 2021"] == 3
+    loaded = load_claims()
+    papers = pd.Series([claim.paper for claim in loaded]).value_counts()
+    first = {claim.id for claim in loaded if claim.paper == "Zhang and Hashimoto 2021"}
+    assert first > {
+        "cloze-masks-are-not-the-explanation",
+        "masking-learns-graphical-models",
+        "dependencies-encode-syntax",
+    }
     assert papers["Chiang and Yogatama 2023"] == 3
     assert papers["Meng et al. 2024"] == 4
 
