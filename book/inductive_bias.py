@@ -1217,7 +1217,7 @@ _cost = run.rows("estimator_cost")
 banner(_cost)
 
 # %%
-show(figures.ratio_figure(_cost.frame))
+show(figures.ratio_figure(_cost.frame, "estimator-cost"))
 
 # %%
 _growth = _cost.frame[_cost.frame["benchmark"].isin(["length", "vocabulary"])]

@@ -185,7 +185,7 @@ def bug_figure(rows: pd.DataFrame) -> Figure:
     )
 
 
-def ratio_figure(rows: pd.DataFrame) -> Figure:
+def ratio_figure(rows: pd.DataFrame, name: str = "cost") -> Figure:
     """Measured speed ratios as points with the range of their repeats, and the goals.
 
     The product in bfloat16 is left out: it decides how the best recipe runs and compares no code.
@@ -215,7 +215,7 @@ def ratio_figure(rows: pd.DataFrame) -> Figure:
     )
     met = int((ratios["median"][goal] >= ratios["goal"][goal]).sum())
     return Figure(
-        "cost",
+        name,
         figure,
         f"Measured ratios of times. {said}.",
         f"{met} of {int(goal.sum())} goals are met; bars show the range of the repeats.",
