@@ -23,6 +23,7 @@ def older_rows(bench, monkeypatch):
     )
     rows = Rows(frame, "committed", True, "Rows of cost are stale.", pd.DataFrame())
     monkeypatch.setattr(bench, "committed_rows", lambda *_: rows)
+    monkeypatch.setattr(bench, "SUITES", bench.SUITES[:1])
 
 
 @pytest.mark.usefixtures("older_rows")
@@ -48,3 +49,9 @@ def test_nothing_stored_says_how_to_measure(bench, monkeypatch):
     monkeypatch.setattr(bench, "committed_rows", lambda *_: None)
     with pytest.raises(UserError, match="run `unmasked bench`"):
         bench.main([], stored=True)
+
+
+def test_no_two_suites_have_a_benchmark_of_the_same_name(bench):
+    names = [name for suite in bench.SUITES for name in suite.module.BENCHMARKS]
+    assert len(set(names)) == len(names)
+    assert {"step_same_recipe", "information_64"} < set(names)

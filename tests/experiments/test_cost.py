@@ -74,7 +74,7 @@ def test_rows_of_a_benchmark_carry_its_ratio():
 
 
 def test_json_has_the_keys_that_machines_read(bench, capsys, monkeypatch):
-    monkeypatch.setattr(bench, "measured", lambda name, config: Ratio(2.0, 1.0, 3.0, 2.0, 1.0, 5))
+    monkeypatch.setattr(cost, "measured", lambda name, config: Ratio(2.0, 1.0, 3.0, 2.0, 1.0, 5))
     bench.main(["step_same_recipe", "head_at_masks"], json=True)
     assert json.loads(capsys.readouterr().out) == [
         {"name": "step_same_recipe", "median": 2.0, "low": 1.0, "high": 3.0, "goal": 1.5},
