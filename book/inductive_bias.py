@@ -372,8 +372,8 @@ _learned = _frame[_frame["metric"].isin(["learned_distance", "sampling_distance"
 _distance = _learned.groupby("metric")["value"].mean()
 say(
     "On small graphs with unequal variances the largest error of "
-    f"{{eq}}`eq-one-mask` is {_worst['t1_error']:.0e}, and that of "
-    "{eq}`eq-many-masks` against all masks one by one "
+    f"theorem T1 is {_worst['t1_error']:.0e}, and that of T2 "
+    "against all masks one by one is "
     f"{_worst['t2_error']:.0e}. Learned by gradient, the coefficients end at a "
     f"relative distance of {_distance['learned_distance']:.2f} from the closed form "
     "on the same samples, which is itself "
@@ -462,9 +462,7 @@ _names = {
     "imbalance": "imbalance on the tree (nats)",
     "log_odds": "log odds ratio on the tree (nats)",
 }
-_shown = tables.with_intervals(
-    _last[_last["metric"].isin(list(_names))], ["metric", "masking"]
-)
+_shown = tables.with_intervals(_last[_last["metric"].isin(list(_names))], ["metric", "masking"])
 _shown["what"] = _shown["metric"].map(_names)
 _wide = _shown.pivot(index="what", columns="masking", values=tables.SHOWN)
 _wide = _wide.loc[list(_names.values())].reset_index()
@@ -722,9 +720,11 @@ _before = _toy.frame[
     (_toy.frame["metric"] == "mlm_accuracy")
     | ((_toy.frame["metric"] == "accuracy") & (_toy.frame["size"] == 0))
 ].copy()
-_before["asked for"] = _before["masked"].map(
-    {"label": "hidden label word", "generic": "other hidden token"}
-).fillna("class, no fine-tuning")
+_before["asked for"] = (
+    _before["masked"]
+    .map({"label": "hidden label word", "generic": "other hidden token"})
+    .fillna("class, no fine-tuning")
+)
 table(
     tables.with_intervals(_before, ["dataset", "corpus", "share", "asked for"])[
         ["dataset", "corpus", "share", "asked for", tables.SHOWN]
@@ -830,9 +830,7 @@ say(
     "that are cloze-like is "
     + ", ".join(f"{100 * _s:.1f} % ({_n})" for _n, _s in _share.items())
     + ". Yet a sentence's set of masks holds at least one of them in "
-    + ", ".join(
-        f"{100 * _s:.0f} % ({_n})" for _n, _s in _pieces["mask_set_hits_kept"].items()
-    )
+    + ", ".join(f"{100 * _s:.0f} % ({_n})" for _n, _s in _pieces["mask_set_hits_kept"].items())
     + " of the draws. Restricted to lexicon words, the masks that a sentence expects "
     + "go "
     + ", ".join(
@@ -972,9 +970,7 @@ show(figures.lexicon_masks_figure(_lexicon, LEXICON_TITLES))
 _losses = tables.with_intervals(
     _lexicon[_lexicon["metric"] == "loss"], ["data", "encoder", "masks"]
 )
-_losses = _losses.pivot(
-    index=["data", "encoder"], columns="masks", values=tables.SHOWN
-)
+_losses = _losses.pivot(index=["data", "encoder"], columns="masks", values=tables.SHOWN)
 table(
     _losses.rename_axis(None, axis=1).reset_index(),
     "Masked loss (nats) where masks hide lexicon words (cloze only) and elsewhere",
@@ -1109,6 +1105,7 @@ for _s in range(1, 6):
 # $\sum_{a,b} p(a, b) \log \frac{p(a, b)}{p_i(a)\, p_j(b)}$, which is symmetric in the positions.
 # ```
 
+
 # %% tags=["nbval-check-output"]
 def _by_turns(_a, _b):
     """Both sides of the estimand for tables of conditionals, rows given values."""
@@ -1189,9 +1186,7 @@ table(
 # %%
 _data = figures.estimators_figure(_est.frame, "named model").data
 _reference, _cheapest = figures.cheapest_as_good(_data)
-_exact = _est.frame[
-    (_est.frame["source"] == "named model") & (_est.frame["estimator"] == "exact")
-]
+_exact = _est.frame[(_est.frame["source"] == "named model") & (_est.frame["estimator"] == "exact")]
 _size = _exact.groupby("metric")["value"].mean()
 say(
     f"The exact information averages {_size['information']:.3f} nats, and its two "
@@ -1348,9 +1343,7 @@ show(figures.trees_along_training_figure(_known.frame))
 # %%
 _rows = _known.frame[_known.frame["system"].eq(_model) & _known.frame["step"].notna()]
 _along = tables.with_intervals(_rows, ["strength", "step", "metric"])
-_along = _along.pivot(
-    index=["strength", "step"], columns="metric", values=tables.SHOWN
-)
+_along = _along.pivot(index=["strength", "step"], columns="metric", values=tables.SHOWN)
 _along = _along.rename(columns={"excess_loss": "loss above the floor (nats)"})
 table(
     _along.rename(columns={"uuas": "UUAS"}).reset_index(),
@@ -1684,9 +1677,7 @@ say(
 # %% tags=["hide-cell"]
 # Of the m (m - 1) / 2 possible edges, a tree has m - 1, and by symmetry every edge is
 # in a uniform random tree with the same probability, 2 / m.
-_random = _clauses.frame.query(
-    "metric == 'subject_verb_recall' and system == 'random tree'"
-)
+_random = _clauses.frame.query("metric == 'subject_verb_recall' and system == 'random tree'")
 _random = _random.groupby("construction")["value"].mean()
 for _name, _construction in long_distance.CONSTRUCTIONS.items():
     _m = len(_construction.heads) - 1
