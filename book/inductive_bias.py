@@ -527,7 +527,10 @@ say(
     f"its log odds ratios ({_b['trained', 'log_odds']:.2f} nats). The two sides' "
     f"information differs by {_b['trained', 'sides_apart']:.3f} nats where its "
     f"mean is {_b['trained', 'information']:.3f}, which is {_apart:.0%} of it. With "
-    f"random weights the imbalance is {_random:.2f} nats."
+    f"random weights the imbalance is {_random:.2f} nats, "
+    f"{_random / _b['random', 'log_odds']:.0%} of log odds ratios that are themselves "
+    "almost zero: the control shows that the measure goes to zero in nats, and not "
+    "that a trained model is less consistent."
 )
 
 # %% [markdown]
