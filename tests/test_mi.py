@@ -245,7 +245,7 @@ def test_pointwise_relatives_follow_their_formulas_on_a_plain_model(bert, estima
                 p, q = law(i + 1, i + 1), law(i + 1, i + 1, j + 1)
                 token = ids[i + 1]
                 value = {"cpmi": (p[token] / q[token]).log(), "kl_cpmi": (p * (p / q).log()).sum()}
-                assert found.information[i, j] == pytest.approx(float(value[estimator]), abs=1e-5)
+                assert found.information[i, j] == pytest.approx(float(value[estimator]), abs=1e-4)
     assert found.rows == 4 * 5 // 2
     assert np.isnan(found.captured).all()
 
