@@ -17,3 +17,18 @@ def bench():
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def states_its_numbers():
+    """Checks a figure: its name, words of its alt text and caption, no missing number, drawable."""
+
+    def check(figure, name, alt, caption=""):
+        assert figure.name == name
+        assert alt in figure.alt
+        assert caption in figure.caption
+        assert not {"nan", "None"} & set(figure.alt.split() + figure.caption.split())
+        assert len(figure.data)
+        figure.figure.canvas.draw()
+
+    return check

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from unmasked import figures
+from unmasked.figures.common import grouped_points, new_axes
 
 
 def row(metric, value, seed=0, unit="nats", n=10, **conditions):
@@ -84,14 +85,9 @@ MADE = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_alt_text_states_the_numbers_that_are_drawn(name):
+def test_alt_text_states_the_numbers_that_are_drawn(name, states_its_numbers):
     make, said = MADE[name]
-    figure = make()
-    assert figure.name == name
-    assert said in figure.alt
-    assert not {"nan", "None"} & set(figure.alt.split() + figure.caption.split())
-    assert len(figure.data)
-    figure.figure.canvas.draw()
+    states_its_numbers(make(), name, said)
 
 
 def test_captions_follow_the_numbers():
@@ -117,3 +113,21 @@ def test_an_interval_is_drawn_only_where_there_are_seeds():
     figure = figures.bug_figure(one)
     assert figure.data["low"].isna().all()
     figure.figure.canvas.draw()
+
+
+def test_grouped_points_stand_on_their_line_and_a_missing_one_is_left_out():
+    data = pd.DataFrame(
+        {
+            "who": ["a", "b", "a"], "what": ["x", "x", "y"], "mean": [1.0, 2.0, 3.0],
+            "low": [0.5, 1.5, 2.5], "high": [1.5, 2.5, 3.5],
+        }
+    )  # fmt: skip
+    _, axes = new_axes()
+    names = {"y": "second", "x": "first"}
+    grouped_points(axes, data, "who", {"a": "A", "b": "B"}, "what", names, gap=0.4)
+    drawn = [container.lines[0].get_xydata() for container in axes.containers]
+    assert drawn[0] == pytest.approx(np.array([[3.0, -0.2], [1.0, 0.8]]))
+    assert np.isnan(drawn[1][0, 0])
+    assert drawn[1][1] == pytest.approx([2.0, 1.2])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["second", "first"]
+    assert axes.yaxis_inverted()

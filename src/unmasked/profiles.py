@@ -106,7 +106,14 @@ def load_profiles(path: Path | None = None) -> Mapping[str, Mapping[str, Profile
     file = path or project.root() / FILE
     if not file.is_file():
         raise UserError(f"There is no {FILE}; it belongs to the checkout and to the package.")
-    table = plainyaml.read(file.read_text(encoding="utf-8"), FILE) or {}
+    profiles = _profiles(file.read_text(encoding="utf-8"))
+    return {chapter: dict(by_name) for chapter, by_name in profiles.items()}
+
+
+@functools.lru_cache(maxsize=1)
+def _profiles(text: str) -> Mapping[str, Mapping[str, Profile]]:
+    """The profiles that a text states; read once, since every claim of the ledger asks for them."""
+    table = plainyaml.read(text, FILE) or {}
     return {
         chapter: {
             str(name): _profile(str(name), fields, f"{FILE}, {chapter}, {name}")

@@ -39,7 +39,7 @@ class Experiment:
     data_checksum: Callable[[Any], str] | None = None
     chapter: str = ""
 
-    @functools.cached_property
+    @property
     def fingerprint(self) -> str:
         """The fingerprint of the code that makes the rows, the configuration's class included.
 
@@ -47,12 +47,20 @@ class Experiment:
         source must not make the rows of others stale.
         """
         without = ("unmasked.data",) if self.data_checksum else ()
-        return fingerprint(self.compute, self.config_model, without=without)
+        return _fingerprint(self.compute, self.config_model, without)
 
     @property
     def command(self) -> str:
         """The start of the shell command that recomputes this experiment."""
         return f"unmasked reproduce {self.chapter or 'CHAPTER'} --experiment {self.name}"
+
+
+@functools.cache
+def _fingerprint(
+    compute: Callable[..., Any], config_model: type[pydantic.BaseModel], without: tuple[str, ...]
+) -> str:
+    """Taken once: a chapter that is resolved again makes new Experiments of the same code."""
+    return fingerprint(compute, config_model, without=without)
 
 
 @dataclass(frozen=True)

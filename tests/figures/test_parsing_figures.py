@@ -75,15 +75,9 @@ MADE = {
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_alt_text_and_caption_state_the_numbers_that_are_drawn(name):
-    make, alt, caption = MADE[name]
-    figure = make()
-    assert figure.name == name
-    assert alt in figure.alt
-    assert caption in figure.caption
-    assert not {"nan", "None"} & set(figure.alt.split() + figure.caption.split())
-    assert len(figure.data)
-    figure.figure.canvas.draw()
+def test_alt_text_and_caption_state_the_numbers_that_are_drawn(name, states_its_numbers):
+    make, *words = MADE[name]
+    states_its_numbers(make(), name, *words)
 
 
 def test_the_chain_is_marked_for_each_sample_and_systems_can_be_chosen():

@@ -74,6 +74,12 @@ def _lines(rows: Mapping) -> Columns:
     return parsing.wikitext(rows["text"])
 
 
+_VADER_ORIGIN = {
+    "homepage": "https://github.com/cjhutto/vaderSentiment",
+    "licence": "MIT",
+    "citation": "Hutto, C. J. and Gilbert, E. (2014). VADER: a parsimonious rule-based model for "
+    "sentiment analysis of social media text. ICWSM 8.",
+}
 _VADER = Download(
     "pip",
     "vaderSentiment==3.3.2",
@@ -83,10 +89,7 @@ _VADER = Download(
 
 _MOVIE_REVIEWS = Source(
     title="Rated sentences from film reviews (the sentiment resources of VADER)",
-    homepage="https://github.com/cjhutto/vaderSentiment",
-    licence="MIT",
-    citation="Hutto, C. J. and Gilbert, E. (2014). VADER: a parsimonious rule-based model for "
-    "sentiment analysis of social media text. ICWSM 8.",
+    **_VADER_ORIGIN,
     splits=("train", "validation", "test"),
     columns={
         "text": "one sentence or snippet",
@@ -107,10 +110,7 @@ _MOVIE_REVIEWS = Source(
 
 _VADER_LEXICON = Source(
     title="VADER lexicon: words, slang and emoticons with their mean valence",
-    homepage="https://github.com/cjhutto/vaderSentiment",
-    licence="MIT",
-    citation="Hutto, C. J. and Gilbert, E. (2014). VADER: a parsimonious rule-based model for "
-    "sentiment analysis of social media text. ICWSM 8.",
+    **_VADER_ORIGIN,
     splits=("all",),
     columns={
         "word": "a word, phrase or emoticon; a few stand in the list more than once",

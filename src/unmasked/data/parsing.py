@@ -46,14 +46,18 @@ _SNIPPETS = "hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt"
 
 def unpack_movie_reviews(archive: bytes) -> bytes:
     """The rated film sentences, out of the archive inside the package's source archive."""
-    with tarfile.open(fileobj=io.BytesIO(archive)) as outer:
-        (inner,) = (
-            outer.extractfile(member).read()
-            for member in outer
-            if member.name.endswith("/additional_resources/hutto_ICWSM_2014.tar.gz")
-        )
+    inner = _member(archive, "/additional_resources/hutto_ICWSM_2014.tar.gz")
     with tarfile.open(fileobj=io.BytesIO(inner)) as tar:
         return tar.extractfile(_SNIPPETS).read()
+
+
+def _member(archive: bytes, ending: str) -> bytes:
+    """The one file of a tar archive whose name ends so."""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        (content,) = (
+            tar.extractfile(member).read() for member in tar if member.name.endswith(ending)
+        )
+    return content
 
 
 def sentence_split(text: str) -> str:
@@ -210,13 +214,7 @@ def opinion_lexicon(files: Files, split: str) -> Columns:
 
 def unpack_vader_lexicon(archive: bytes) -> bytes:
     """The lexicon, out of the package's source archive."""
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        (content,) = (
-            tar.extractfile(member).read()
-            for member in tar
-            if member.name.endswith("/vaderSentiment/vader_lexicon.txt")
-        )
-    return content
+    return _member(archive, "/vaderSentiment/vader_lexicon.txt")
 
 
 def vader_lexicon(files: Files, split: str) -> Columns:

@@ -6,7 +6,7 @@ every series also differs by marker or dash, so that a page printed in grey can 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import matplotlib.axes
@@ -68,6 +68,33 @@ def curves(
         axes.plot(part[x], part["mean"], DASHES[number % len(DASHES)], marker=MARKERS[number],
                   markersize=4, color=colour, label=label)  # fmt: skip
         axes.fill_between(part[x], part["low"], part["high"], color=colour, alpha=0.25)
+
+
+def grouped_points(
+    axes: matplotlib.axes.Axes,
+    data: pd.DataFrame,
+    by: str,
+    labels: Mapping[object, str],
+    row: str | Sequence[str],
+    rows: Mapping[Hashable, str],
+    gap: float = 0.24,
+    **style: object,
+) -> None:
+    """Means with horizontal intervals: a line for each of `rows`, a point for each value of `by`.
+
+    `data` comes from `tables.with_intervals`; `rows` maps values of column `row` (tuples of several
+    columns) to what stands beside the line, from the top down, and `labels` values of `by` to what
+    the legend says. The points of a line are `gap` apart; one that `data` lacks is left out.
+    """
+    for number, (value, label) in enumerate(labels.items()):
+        part = data[data[by] == value].set_index(row).reindex(pd.Index(list(rows)))
+        shift = gap * (number - (len(labels) - 1) / 2)
+        axes.errorbar(
+            part["mean"], [line + shift for line in range(len(rows))], xerr=error_lengths(part),
+            color=PALETTE[number], label=label, **{"fmt": MARKERS[number], "capsize": 3, **style},
+        )  # fmt: skip
+    axes.set_yticks(range(len(rows)), list(rows.values()))
+    axes.invert_yaxis()
 
 
 def error_lengths(data: pd.DataFrame) -> list[pd.Series]:

@@ -10,10 +10,11 @@ from unmasked.figures.common import (
     PALETTE,
     Figure,
     error_lengths,
+    grouped_points,
     new_axes,
     plain_ticks,
 )
-from unmasked.tables import formatted, with_intervals
+from unmasked.tables import SHOWN, with_intervals
 
 MODEL = "masked language model"
 SYSTEMS = (MODEL, "exact information", "adjacent chain", "random tree", "random weights", "cpmi")
@@ -26,14 +27,9 @@ def known_trees_figure(rows: pd.DataFrame) -> Figure:
     data = with_intervals(ends, ["strength", "system"])
     strengths = sorted(data["strength"].unique())
     figure, axes = new_axes(height=4.2)
-    for number, strength in enumerate(strengths):
-        part = data[data["strength"] == strength]
-        places = [SYSTEMS.index(name) + 0.22 * (number - (len(strengths) - 1) / 2)
-                  for name in part["system"]]  # fmt: skip
-        axes.errorbar(part["mean"], places, xerr=error_lengths(part), fmt=MARKERS[number],
-                      color=PALETTE[number], capsize=3, label=f"strength {strength:g}")  # fmt: skip
-    axes.set_yticks(range(len(SYSTEMS)), SYSTEMS)
-    axes.invert_yaxis()
+    labels = {strength: f"strength {strength:g}" for strength in strengths}
+    systems = {name: name for name in SYSTEMS}
+    grouped_points(axes, data, "strength", labels, "system", systems, gap=0.22)
     axes.set(xlim=(0, 104), xlabel="gold edges found (UUAS)")
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     said = "; ".join(
@@ -42,13 +38,12 @@ def known_trees_figure(rows: pd.DataFrame) -> Figure:
         for strength, part in data.groupby("strength")
     )
     model = data[data["system"] == MODEL].set_index("strength")
-    last = model.loc[strengths[-1]]
     return Figure(
         "known-trees",
         figure,
         f"UUAS by system and strength of the dependence. {said}.",
-        f"Trees from the model's information find "
-        f"{formatted(last['mean'], last['low'], last['high'])} of 100 gold edges at strength "
+        f"Trees from the model's information find {model.loc[strengths[-1], SHOWN]} of 100 gold "
+        "edges at strength "
         f"{strengths[-1]:g} and {model.loc[strengths[0], 'mean']:.1f} at strength "
         f"{strengths[0]:g}.",
         data,
@@ -120,14 +115,9 @@ def relative_clause_figure(rows: pd.DataFrame) -> Figure:
     recall = rows[rows["metric"] == "subject_verb_recall"]
     data = with_intervals(recall, ["construction", "system"])
     figure, axes = new_axes(height=3.6)
-    systems = list(dict.fromkeys(data["system"]))
-    for number, system in enumerate(systems):
-        part = data[data["system"] == system].set_index("construction").loc[list(CONSTRUCTIONS)]
-        places = [k + 0.2 * (number - 1) for k in range(len(part))]
-        axes.errorbar(part["mean"], places, xerr=error_lengths(part), fmt=MARKERS[number],
-                      color=PALETTE[number], capsize=3, label=system)  # fmt: skip
-    axes.set_yticks(range(len(CONSTRUCTIONS)), CONSTRUCTIONS)
-    axes.invert_yaxis()
+    systems = {name: name for name in data["system"]}
+    constructions = {name: name for name in CONSTRUCTIONS}
+    grouped_points(axes, data, "system", systems, "construction", constructions, gap=0.2)
     axes.set(xlim=(-0.03, 1.03), xlabel="share of subject-verb edges found")
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     said = "; ".join(

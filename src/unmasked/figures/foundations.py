@@ -12,11 +12,11 @@ import seaborn as sns
 
 from unmasked.figures.common import (
     DASHES,
-    MARKERS,
     PALETTE,
     Figure,
     curves,
     error_lengths,
+    grouped_points,
     new_axes,
     plain_ticks,
     shown_interval,
@@ -153,23 +153,15 @@ def bug_figure(rows: pd.DataFrame) -> Figure:
     figure, axes = new_axes(height=3.4)
     bugs = list(data["bug"].unique())
     series = {"excess_loss": "the model's true loss", "reported_excess": "what the code reports"}
-    for number, (metric, label) in enumerate(series.items()):
-        part = data[data["metric"] == metric].set_index("bug").loc[bugs]
-        places = [i + 0.12 * (2 * number - 1) for i in range(len(bugs))]
-        axes.errorbar(
-            part["mean"], places, xerr=error_lengths(part), fmt=MARKERS[number], capsize=3,
-            color=PALETTE[number], label=label,
-        )  # fmt: skip
+    names = {bug: "no bug" if bug == "none" else bug for bug in bugs}
+    grouped_points(axes, data, "metric", series, "bug", names)
     axes.axvline(0.0, color="0.3", linewidth=1.0, linestyle=":")
-    axes.set_yticks(range(len(bugs)), ["no bug" if bug == "none" else bug for bug in bugs])
-    axes.invert_yaxis()
     axes.set(xlabel="loss above the Bayes floor (nats); left of the line: wrong or memorised")
     axes.legend(frameon=False, fontsize=9, ncols=2, loc="lower center", bbox_to_anchor=(0.4, 1.0))
     table = data.set_index(["bug", "metric"])["mean"]
     said = "; ".join(
-        f"{'no bug' if bug == 'none' else bug}: reports {table[bug, 'reported_excess']:.3f}, "
-        f"true {table[bug, 'excess_loss']:.3f}"
-        for bug in bugs
+        f"{name}: reports {table[bug, 'reported_excess']:.3f}, true {table[bug, 'excess_loss']:.3f}"
+        for bug, name in names.items()
     )
     highest = data.set_index(["bug", "metric"])[["mean", "high"]].max(axis=1)
     below = [bug for bug in bugs if highest[bug, "reported_excess"] < 0]

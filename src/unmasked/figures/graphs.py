@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from unmasked.figures.common import (
     DASHES,
-    MARKERS,
-    PALETTE,
     Figure,
     curves,
-    error_lengths,
+    grouped_points,
     new_axes,
     plain_ticks,
 )
-from unmasked.tables import formatted, with_intervals
+from unmasked.tables import SHOWN, with_intervals
 
 ON_AND_OFF = {"on_tree": "on the tree", "off_tree": "off it"}
 SIZES = {"log_odds": "log odds ratio (scale)", "imbalance": "imbalance (0 with a joint)"}
@@ -101,10 +98,7 @@ def tree_information_figure(rows: pd.DataFrame) -> Figure:
     plain_ticks(axes.yaxis)
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     last = data[data["step"] == data["step"].max()].set_index("series")
-    said = "; ".join(
-        f"{name}: {formatted(line['mean'], line['low'], line['high'])}"
-        for name, line in last.iterrows()
-    )
+    said = "; ".join(f"{name}: {shown}" for name, shown in last[SHOWN].items())
     means = last.set_index(["metric", "masking"])["mean"]
     return Figure(
         "tree-information",
@@ -127,16 +121,8 @@ def compatibility_figure(fields: pd.DataFrame, book: pd.DataFrame) -> Figure:
     data = _sizes(fields, book)
     names = list(dict.fromkeys(data["who"]))
     figure, axes = new_axes(height=0.9 + 0.45 * len(names))
-    for number, (metric, label) in enumerate(SIZES.items()):
-        part = data[data["metric"] == metric].set_index("who").loc[names]
-        axes.errorbar(
-            part["mean"], np.arange(len(names)) + 0.12 * (2 * number - 1),
-            xerr=error_lengths(part), fmt=MARKERS[number], capsize=3, color=PALETTE[number],
-            label=label,
-        )  # fmt: skip
+    grouped_points(axes, data, "metric", SIZES, "who", {name: name for name in names})
     axes.axvline(0.0, color="0.3", linewidth=1.0, linestyle=DASHES[3])
-    axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
     axes.set(xlabel="nats, mean over pairs and values")
     axes.legend(frameon=False, fontsize=9, ncols=1, loc="lower center", bbox_to_anchor=(0.4, 1.0))
     table = data.set_index(["who", "metric"])["mean"]

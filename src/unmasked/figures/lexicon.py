@@ -6,13 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from unmasked.figures.common import (
-    MARKERS,
-    PALETTE,
-    Figure,
-    error_lengths,
-    new_axes,
-)
+from unmasked.figures.common import MARKERS, PALETTE, Figure, error_lengths, new_axes
 from unmasked.tables import SHOWN, with_intervals
 
 ENCODERS = ("random weights", "none", "generic only", "uniform", "cloze only")

@@ -19,12 +19,12 @@ from unmasked.figures.common import (
     WIDTH,
     Figure,
     curves,
-    error_lengths,
+    grouped_points,
     new_axes,
     shown_interval,
 )
 from unmasked.intervals import Interval
-from unmasked.tables import formatted, with_intervals
+from unmasked.tables import SHOWN, formatted, with_intervals
 from unmasked.trees import log_odds_ratio
 
 INFORMATION, CHAIN = "mutual information", "adjacent chain"
@@ -84,18 +84,13 @@ def uuas_figure(rows: pd.DataFrame, only: Sequence[str] | None = None) -> Figure
     data = data[data["system"].isin(shown)].reset_index(drop=True)
     figure, axes = new_axes(height=1.2 + 0.36 * len(shown))
     samples = [name for name in SAMPLES if name in set(data["sample"])]
+    labels = {sample: SAMPLES[sample] for sample in samples}
+    grouped_points(axes, data, "sample", labels, "system", {name: name for name in shown}, 0.28)
+    chains = data[data["system"] == CHAIN].set_index("sample")["mean"]
     for number, sample in enumerate(samples):
-        part = data[data["sample"] == sample].set_index("system").loc[shown]
-        places = [i + 0.14 * (2 * number - 1) for i in range(len(shown))]
-        axes.errorbar(
-            part["mean"], places, xerr=error_lengths(part), fmt=MARKERS[number], capsize=3,
-            color=PALETTE[number], label=SAMPLES[sample],
-        )  # fmt: skip
-        if CHAIN in part.index:
-            axes.axvline(part.loc[CHAIN, "mean"], color=PALETTE[number],
-                         linestyle=DASHES[1 + number], linewidth=1.0)  # fmt: skip
-    axes.set_yticks(range(len(shown)), shown)
-    axes.invert_yaxis()
+        if sample in chains:
+            axes.axvline(chains[sample], color=PALETTE[number], linestyle=DASHES[1 + number],
+                         linewidth=1.0)  # fmt: skip
     axes.set(xlabel="UUAS; vertical lines: the adjacent chain")
     axes.legend(frameon=False, fontsize=9, ncols=2, loc="lower center", bbox_to_anchor=(0.4, 1.0))
     return Figure(
@@ -254,8 +249,7 @@ def _against_chain(rows: pd.DataFrame, sample: str) -> str:
     """A sentence on the tree over mutual information against the chain."""
     part = rows[(rows["metric"] == "uuas_minus_chain") & (rows["sample"] == sample)]
     part = part[part["system"] == INFORMATION]
-    line = with_intervals(part, ["system"]).iloc[0]
-    shown = formatted(line["mean"], line["low"], line["high"])
+    shown = with_intervals(part, ["system"]).iloc[0][SHOWN]
     return f"On {SAMPLES[sample]} the tree over mutual information minus the chain is {shown} UUAS."
 
 

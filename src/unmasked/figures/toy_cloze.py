@@ -6,16 +6,8 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.ticker import MaxNLocator
 
-from unmasked.figures.common import (
-    MARKERS,
-    PALETTE,
-    Figure,
-    error_lengths,
-    new_axes,
-    shown_interval,
-)
-from unmasked.intervals import Interval
-from unmasked.tables import with_intervals
+from unmasked.figures.common import MARKERS, Figure, error_lengths, grouped_points, new_axes
+from unmasked.tables import SHOWN, with_intervals
 
 SCRATCH = "from scratch"
 CLEAN = {"pool": "disjoint", "selection": "validation"}
@@ -51,10 +43,8 @@ def cloze_share_figure(rows: pd.DataFrame, dataset: str) -> Figure:
     axes.legend(frameon=False, fontsize=8, ncols=2)
     said = "; ".join(f"{start}: {_ends(data, start)}" for start in starts)
     least = int(data["size"].min())
-    caption = ", ".join(
-        f"{start} {shown_interval(_interval(data, start, least))}"
-        for start in (starts[0], starts[-2], SCRATCH)
-    )
+    shown = data[data["size"] == least].set_index("start")[SHOWN]
+    caption = ", ".join(f"{start} {shown[start]}" for start in (starts[0], starts[-2], SCRATCH))
     return Figure(
         f"cloze-share-{dataset.replace('_', '-')}",
         figure,
@@ -71,27 +61,23 @@ def released_defects_figure(rows: pd.DataFrame, dataset: str) -> Figure:
 
     Differences are taken within a seed, for every start and size that ran in both pools.
     """
-    data = with_intervals(defect_effects(rows, dataset), ["start", "size", "defect"])
-    kinds = list(dict.fromkeys(zip(data["start"], data["size"], strict=True)))
+    effects = defect_effects(rows, dataset)
+    data = with_intervals(effects, ["start", "size", "defect"])
+    kinds = {
+        (start, size): f"{start}, {size:,.0f}"
+        for start, size in zip(data["start"], data["size"], strict=True)
+    }
     figure, axes = new_axes(height=1.4 + 0.36 * len(kinds))
-    for number, defect in enumerate(DEFECTS):
-        part = data[data["defect"] == defect].set_index(["start", "size"]).loc[kinds]
-        places = [i + 0.22 * (number - 1) for i in range(len(kinds))]
-        axes.errorbar(
-            part["mean"], places, xerr=error_lengths(part), fmt=MARKERS[number], capsize=2,
-            markersize=5, color=PALETTE[number], label=defect,
-        )  # fmt: skip
+    labels = {defect: defect for defect in DEFECTS}
+    grouped_points(axes, data, "defect", labels, ["start", "size"], kinds, gap=0.22, capsize=2,
+                   markersize=5)  # fmt: skip
     axes.axvline(0.0, color="0.3", linewidth=1.0, linestyle=":")
-    axes.set_yticks(range(len(kinds)), [f"{start}, {size:,.0f}" for start, size in kinds])
     axes.set_ylim(len(kinds) - 0.5, -0.5)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set(xlabel="added to the reported accuracy", ylabel="start, labelled sentences")
     axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.4, 1.0))
-    overall = with_intervals(defect_effects(rows, dataset), "defect")
-    said = "; ".join(
-        f"{row.defect}: {shown_interval(Interval(row.mean, row.low, row.high, row.seeds))}"
-        for row in overall.itertuples()
-    )
+    overall = with_intervals(effects, "defect").set_index("defect")[SHOWN]
+    said = "; ".join(f"{defect}: {shown}" for defect, shown in overall.items())
     return Figure(
         f"released-defects-{dataset.replace('_', '-')}",
         figure,
@@ -143,11 +129,6 @@ def _clean(rows: pd.DataFrame, dataset: str) -> pd.DataFrame:
 def _ordered(starts: pd.Series) -> list[str]:
     """Highest cloze share first, scratch last."""
     return sorted(starts.unique(), key=lambda s: 1 if s == SCRATCH else -float(s.partition("%")[0]))
-
-
-def _interval(data: pd.DataFrame, start: str, size: float) -> Interval:
-    line = data[(data["start"] == start) & (data["size"] == size)].iloc[0]
-    return Interval(line["mean"], line["low"], line["high"], line["seeds"])
 
 
 def _ends(data: pd.DataFrame, start: str) -> str:
