@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unmasked.experiments import paraphrase_changes, synonym_ties, transfer
+from unmasked.experiments import frozen_embeddings, paraphrase_changes, synonym_ties, transfer
 from unmasked.profiles import Name
 from unmasked.results import Experiment
 
@@ -26,8 +26,9 @@ class Parameters(BaseModel):
 _ALL = (
     Experiment("synonym_ties", synonym_ties.TiesConfig, synonym_ties.compute_synonym_ties),
     Experiment("transfer", transfer.TransferConfig, transfer.compute_transfer),
-    Experiment("transfer_slow", transfer.TransferConfig, transfer.compute_transfer),
     Experiment("alphabet_dial", transfer.TransferConfig, transfer.compute_transfer),
+    Experiment("frozen_embeddings", transfer.TransferConfig,
+               frozen_embeddings.compute_frozen_embeddings),
     Experiment("paraphrase_changes", paraphrase_changes.ParaphraseConfig,
                paraphrase_changes.compute_paraphrase_changes, paraphrase_changes.data_checksum),
 )  # fmt: skip
