@@ -15,7 +15,7 @@ from types import ModuleType
 import pandas as pd
 from tqdm import tqdm
 
-from unmasked.experiments import cost, estimator_cost
+from unmasked.experiments import cost, estimator_cost, source_cost
 from unmasked.profiles import Run, resolve
 from unmasked.project import UserError, unknown
 from unmasked.results import committed_rows, load_or_compute, publish
@@ -40,6 +40,7 @@ class Suite:
 SUITES = (
     Suite("masked_language_modelling", "cost", cost),
     Suite("inductive_bias", "estimator_cost", estimator_cost),
+    Suite("distributional_hypothesis", "source_cost", source_cost),
 )
 
 

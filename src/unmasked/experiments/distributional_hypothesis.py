@@ -7,7 +7,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from unmasked.experiments import frozen_embeddings, paraphrase_changes, synonym_ties, transfer
+from unmasked.experiments import (
+    frozen_embeddings,
+    paraphrase_changes,
+    source_cost,
+    synonym_ties,
+    transfer,
+)
 from unmasked.profiles import Name
 from unmasked.results import Experiment
 
@@ -31,6 +37,7 @@ _ALL = (
                frozen_embeddings.compute_frozen_embeddings),
     Experiment("paraphrase_changes", paraphrase_changes.ParaphraseConfig,
                paraphrase_changes.compute_paraphrase_changes, paraphrase_changes.data_checksum),
+    Experiment("source_cost", source_cost.SourceCostConfig, source_cost.compute_source_cost),
 )  # fmt: skip
 
 EXPERIMENTS = MappingProxyType({experiment.name: experiment for experiment in _ALL})
