@@ -122,6 +122,68 @@ def test_the_property_costs_one_bit_a_token_where_the_domain_is_plain():
     assert means[0.5] - means[1.0] == pytest.approx(np.log(2), abs=0.1)
 
 
+def far_apart(keep):
+    """Domains so large that a row of one is, as a rule, impossible in the other."""
+    return TwoAlphabets(*(RandomWalk(64, 320, seed=seed) for seed in (330, 331)), keep)
+
+
+def rows_of_one_domain(source, domain):
+    """Rows (B, 16) that only this domain can produce, with position 5 hidden."""
+    tokens = source.sample(domain, 30, 16, np.random.default_rng(6))
+    tokens[:, 5] = -1
+    synsets = np.where(tokens < 0, -1, source.meaning(tokens))
+    only = np.isneginf(log_evidence(source.walk(1 - domain), synsets))
+    assert only.sum() > 5
+    return tokens[only], synsets[only]
+
+
+@pytest.mark.parametrize("domain", [0, 1])
+def test_a_domain_that_cannot_have_produced_the_row_has_no_say(domain):
+    source = far_apart(0.7)
+    tokens, synsets = rows_of_one_domain(source, domain)
+    alone = source.walk(domain).posterior(synsets)[:, 5]
+    found = posterior(source, tokens).reshape(-1, 2, 64)
+    np.testing.assert_allclose(found[:, domain], 0.7 * alone, atol=1e-14)
+    np.testing.assert_allclose(found[:, 1 - domain], 0.3 * alone, atol=1e-14)
+
+
+def test_a_row_with_a_replaced_token_is_refused():
+    source = far_apart(0.5)
+    tokens, _ = rows_of_one_domain(source, 0)
+    other, _ = rows_of_one_domain(source, 1)
+    spliced = np.concatenate([tokens[:1, :8], other[:1, 8:]], axis=1)
+    with pytest.raises(ValueError, match="neither domain can produce row 1"):
+        posterior(source, np.concatenate([tokens[:1], spliced]))
+
+
+def test_many_rows_are_predicted_as_one_at_a_time():
+    source = far_apart(0.6)
+    rng = np.random.default_rng(7)
+    tokens = np.concatenate([source.sample(domain, 70, 8, rng) for domain in (0, 1)])
+    hidden = rng.random(tokens.shape) < 0.25
+    assert hidden.any(1).sum() < len(tokens)  # some rows have nothing to predict
+    together = floor(source, tokens, hidden)
+    apart = [floor(source, tokens[i : i + 1], hidden[i : i + 1]) for i in range(len(tokens))]
+    np.testing.assert_allclose(together, np.concatenate(apart), rtol=1e-12)
+
+
+def test_nothing_hidden_is_nothing_to_pay():
+    source = language(0.5)
+    tokens = source.sample(0, 3, LENGTH, np.random.default_rng(0))
+    assert floor(source, tokens, np.zeros(tokens.shape, dtype=bool)).shape == (0,)
+    assert posterior(source, tokens).shape == (0, 2 * SYNSETS)
+
+
+def test_a_hidden_token_that_the_corpus_cannot_contain_is_refused():
+    source = language(1.0)
+    tokens = source.sample(0, 3, LENGTH, np.random.default_rng(0))
+    hidden = np.zeros(tokens.shape, dtype=bool)
+    hidden[:, 1] = True
+    tokens[2, 1] += SYNSETS  # spelt in B among tokens in A
+    with pytest.raises(ValueError, match="probability 0: tokens are not from this corpus"):
+        floor(source, tokens, hidden)
+
+
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [

@@ -36,6 +36,7 @@ from unmasked.figures.parsing import (
     relation_frame,
     uuas_figure,
 )
+from unmasked.figures.sources import pattern_hits_figure
 from unmasked.figures.toy_cloze import cloze_share_figure, defect_effects, released_defects_figure
 from unmasked.figures.transfer import (
     common_cell,
@@ -53,8 +54,8 @@ __all__ = [
     "estimators_figure", "excess_by_keep_figure", "excess_loss_figure", "generalisation_figure",
     "history_figure", "information_figure", "known_trees_figure", "leak_figure",
     "learning_curve_figure", "lexicon_masks_figure", "mask_lens_figure", "named",
-    "plateau_figure", "ratio_figure", "recall_by_arc_figure", "recovery_figure",
-    "relation_frame", "relative_clause_figure", "released_defects_figure",
+    "pattern_hits_figure", "plateau_figure", "ratio_figure", "recall_by_arc_figure",
+    "recovery_figure", "relation_frame", "relative_clause_figure", "released_defects_figure",
     "sample_efficiency_figure", "tie_growth_figure", "transplant_figure",
     "tree_information_figure", "trees_along_training_figure", "uuas_figure",
 ]  # fmt: skip

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure as MatplotlibFigure
-from matplotlib.ticker import FormatStrFormatter, MaxNLocator
 
 from unmasked.alphabets import TwoAlphabets
 from unmasked.figures.common import (
@@ -18,10 +17,12 @@ from unmasked.figures.common import (
     Figure,
     curves,
     new_axes,
+    plain_ticks,
 )
 from unmasked.tables import SHOWN, with_intervals
 
 MIX, SHIFT = 0.5, 1.0
+MILLIONS = "million tokens seen"
 
 
 def corpora_figure(
@@ -56,7 +57,8 @@ def corpora_figure(
             ]  # fmt: skip
         axes.set(title=name, ylabel="place on D1's ring")
     panels[-1].set_xlabel("position")
-    panels[0].legend(frameon=False, fontsize=8, loc="upper right")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", fontsize=8,
+                  frameon=False, ncols=2)  # fmt: skip
     said = "; ".join(
         f"{name}, D{domain + 1}: {n} of {length} tokens in A"
         for (name, domain), n in counts.items()
@@ -77,12 +79,11 @@ def excess_by_keep_figure(rows: pd.DataFrame) -> Figure:
     `rows` are those of experiment synonym_ties.
     """
     data = with_intervals(rows[rows["metric"] == "excess_loss"], ["keep", "tokens"])
-    data = data[data["tokens"] > 0]
+    data = data[data["tokens"] > 0].assign(millions=data["tokens"] / 1e6)
     figure, axes = new_axes()
-    curves(axes, data, "keep", keep_names(data))
-    axes.set(xlabel="tokens seen", ylabel="nats above the floor", yscale="log")
-    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
-    axes.xaxis.set_major_locator(MaxNLocator(4))
+    curves(axes, data, "keep", keep_names(data), x="millions")
+    axes.set(xlabel=MILLIONS, ylabel="nats above the floor", yscale="log")
+    plain_ticks(axes.yaxis)
     axes.legend(frameon=False, fontsize=8)
     said = "; ".join(f"{name}: {_last(data, keep)}" for keep, name in keep_names(data).items())
     return Figure(
@@ -100,11 +101,11 @@ def tie_growth_figure(rows: pd.DataFrame) -> Figure:
     chosen = (rows["metric"] == "neighbour") & (rows["layer"] == 0)
     data = with_intervals(rows[chosen], ["keep", "tokens"])
     chance = rows[(rows["metric"] == "chance") & (rows["layer"] == 0)]["value"].mean()
+    data = data.assign(millions=data["tokens"] / 1e6)
     figure, axes = new_axes()
-    curves(axes, data, "keep", keep_names(data))
+    curves(axes, data, "keep", keep_names(data), x="millions")
     axes.axhline(chance, color="0.3", linewidth=1.0, linestyle=":")
-    axes.set(xlabel="tokens seen", ylabel="nearest B word is the synonym", ylim=(-0.03, 1.05))
-    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.set(xlabel=MILLIONS, ylabel="nearest B word is the synonym", ylim=(-0.03, 1.05))
     axes.legend(frameon=False, fontsize=8, loc="center right")
     said = "; ".join(f"{name}: {_last(data, keep)}" for keep, name in keep_names(data).items())
     return Figure(
