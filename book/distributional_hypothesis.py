@@ -151,7 +151,7 @@ _answers = np.abs(_posterior[:, :_half] - _posterior[:, _half:]).max()
 _respelt = np.where(_seen < 0, -1, (_seen + _half) % (2 * _half))
 _questions = np.abs(_posterior - posterior(_mix, _respelt)).max()
 say(
-    f"Largest difference between the predictions of $A_i$ and $B_i$: {_answers:.1e}. "
+    f"Largest difference between the predictions of the two spellings: {_answers:.1e}. "
     f"Largest change when the whole context is respelt: {_questions:.1e}."
 )
 
@@ -433,7 +433,7 @@ _learned = {
 say(
     "Of what there was to learn, that is of the way from the untrained network's loss to the floor, the "
     "networks have learned a share of "
-    + ", ".join(f"{_done:.2f} at $\\kappa = {_keep:g}$" for _keep, _done in _learned.items())
+    + ", ".join(f"{_done:.2f} at κ = {_keep:g}" for _keep, _done in _learned.items())
     + "."
 )
 
@@ -456,9 +456,7 @@ _least = _end[_end["metric"] == "chance"]["value"].mean()
 _keeps = sorted(_share.index)
 say(
     "In the last layer the nearest state across alphabets has the right synset for "
-    + ", ".join(
-        f"{_share.loc[_k, tables.SHOWN]} of the positions at $\\kappa = {_k:g}$" for _k in _keeps
-    )
+    + ", ".join(f"{_share.loc[_k, tables.SHOWN]} of the positions at κ = {_k:g}" for _k in _keeps)
     + f"; a random state would have it for {_least:.4f}."
 )
 

@@ -76,6 +76,7 @@ def test_a_folder_without_pages_is_not_a_site(tmp_path):
         ("Text,", "see {eq} here,", "markup left as text: '{eq'"),
         ("Text,", ":::{note} x", "markup left as text: ':::'"),
         ("Text,", "$$x$$", "markup left as text: '$$'"),
+        ("Text,", "of $A_i$ here,", "markup left as text: '$A_i$'"),
         ("Text,", r"is $\epsilon \ge 0$;", r"markup left as text: '\\epsilon'"),
         ("{cite}`in_code`", "Traceback (most recent call last):", "shows a traceback"),
     ],

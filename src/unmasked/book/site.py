@@ -39,6 +39,7 @@ _SCRIPT_LOAD = re.compile(
 # Roles, directives, fences and TeX that were not turned into anything else.
 _MARKUP = re.compile(
     r"\{[a-z][\w:+-]*\}`|\{(?:cite|eq|ref|numref|doc|term|prf)\b|:::|```|\$\$|\\[A-Za-z]{2,}"
+    r"|\$[A-Za-z][^$\n]{0,40}\$"
 )
 _COMPRESSED = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".woff", ".woff2"})
 _TRACEBACK = "Traceback (most recent call last)"
