@@ -541,7 +541,7 @@ say(
     "*Innocent*: the floor is an expectation, and a finite validation set scatters "
     "around it, by the same amount for every seed if the masks are the same; and a "
     "floor computed for independent masks is not the floor of another distribution "
-    "of $M$. *Guilty*: the walks that are validated on were trained on, so that the "
+    "of M. *Guilty*: the walks that are validated on were trained on, so that the "
     "network remembers what the posterior cannot know. Draw fresh walks and masks: "
     "scatter changes its sign, a wrong floor stays, and memory disappears."
 )
